@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * Defines the checks of the locking and context rules in enum Rule (Documentation/rules.rst). With
- * CONFIG_WEFT_DEBUG, every call of a driver's method is enclosed in one of these section objects,
- * every completion handler is called by run_handler(), and every affiliated event passes through
- * check_callback(). Without it, the sections are empty. Violations of LOCK-08, LOCK-10 and of
- * mandatory attributes are reported in all builds.
+ * CONFIG_WEFT_DEBUG, every call of a driver's method is enclosed in one of the section objects
+ * below, every completion handler is called by run_handler(), and every affiliated event passes
+ * through check_callback(). Without CONFIG_WEFT_DEBUG, the sections are empty. Violations of
+ * LOCK-08, LOCK-10 and of mandatory attributes are reported in all builds.
  */
 #pragma once
 #include <kern/assert.hpp>

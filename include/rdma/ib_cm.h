@@ -6,7 +6,7 @@
  *
  * An ID's handler is called with one event at a time, in order, in process context, without locks.
  * It may sleep and call every function below, but must not destroy its own ID, nor wait for the
- * handler of another. Handlers of different IDs may run in parallel.
+ * handler of another ID. Handlers of different IDs may run in parallel.
  */
 #pragma once
 #include <rdma/ib_sa.h>

@@ -7,7 +7,7 @@
  * context, with this lock held and no other. (For CONNECT_REQUEST, the listener's handler lock is
  * held, and then the new ID's.) A handler may sleep, and may call every function below for its ID
  * unless the function's description forbids it. It must not call rdma_destroy_id() for its own ID,
- * nor, with a new ID, for the listener, nor wait for another handler.
+ * nor for the listener while it handles CONNECT_REQUEST, nor wait for another handler.
  *
  * An ID has the addresses of one network namespace: the namespace of the process or listener that
  * created the ID, or the initial namespace for consumers in the kernel (RCM-17).

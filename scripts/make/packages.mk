@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-# Builds the Debian packages. scripts/packages/packages.list has the packages that this requires.
+# Builds the Debian packages. scripts/packages/packages.list lists the Debian packages that are needed for this.
 .PHONY: packages dist
 packages: ## Build the Debian packages weft and weft-dkms, into build/packages
 	@rm -f build/packages/*.deb

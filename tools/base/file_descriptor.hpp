@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Defines the owner of a file descriptor, which closes it.
+// Defines a class that owns a file descriptor, and closes it when the object is destroyed.
 #pragma once
 
 #include <utility>

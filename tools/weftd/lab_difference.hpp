@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Computes the changes that turn a running lab into that of a new lab file.
+// Computes the changes that turn a running lab into the lab that a new lab file describes.
 #pragma once
 
 #include <set>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Executes requests at scheduled times. In virtual time, requests of a client would arrive at
-// different times in each run.
+// Executes requests at scheduled times. Labs in virtual time need this, because requests of a
+// client would arrive at different times in each run.
 #pragma once
 
 #include <chrono>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * Defines work queue entries of the InfiniHost III. A WQE begins with a link that describes the
- * next one; segments follow. The segments for data, remote addresses and atomics are those that
- * mlx4 has, too (hw/mellanox_icm/wqe.hpp). (Documentation/infinihost.rst, "Work queues")
+ * next one; segments follow. The segments for data, remote addresses and atomics are the same as
+ * mlx4's (hw/mellanox_icm/wqe.hpp). (Documentation/infinihost.rst, "Work queues")
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Holds the connections of a card: their carriers, which are destroyed after they have ended and
-// returned from all calls, and a host for streams without an owner.
+// Holds the carriers of a card's connections. A carrier is destroyed after its connection has ended
+// and no function of the carrier is running. Also provides a host for streams without an owner.
 #pragma once
 
 #include <algorithm>

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Measures connections: weft's modules compared with the in-tree stack (ib_cm, rdma_cm, rdma_ucm over mlx4) on the same card and kernel.
+"""Measures connection setup with weft's modules, and compares it with the in-tree stack (ib_cm, rdma_cm, rdma_ucm over mlx4) on the same card and
+kernel.
 
-Two pairs of guests on one fabric, one on each stack, all up at once; samples are interleaved, so that other load on the host affects both alike.
+Two pairs of guests, one pair on each stack, run on one fabric at the same time. Samples of the two stacks are interleaved, so that other load on the
+host affects both alike.
 """
 import contextlib
 import re

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Measures the costs of user verbs and MADs in the kernel, of weft compared with the in-tree stack (mlx4, ib_uverbs, ib_umad), with the same programs, kernel
-and card."""
+"""Measures the costs of user verbs and user MADs in the kernel, and compares weft's modules with the in-tree stack (mlx4, ib_uverbs, ib_umad), with
+the same programs, kernel and card."""
 import contextlib
 import pathlib
 import re

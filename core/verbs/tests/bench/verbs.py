@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Counts the instructions per verbs operation over a driver that does nothing, compared with the stock kernel's ib_core.
 
-Both run on the stock kernel, each in a guest of its own, since both export the same names.
+Both stacks run on the stock kernel, each in a guest of its own, because both export the same names.
 """
 from lab import kernels, modules, reference
 from lab.benchmarks import benchmark

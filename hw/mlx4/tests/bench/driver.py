@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Compares weft's drivers of the Mellanox cards with the kernel's on the same emulated card: instructions per call, doorbells, bandwidth, latency, probe.
+"""Compares weft's drivers of the Mellanox cards with the kernel's on the same emulated card: instructions per call, doorbells, bandwidth, latency,
+probe.
 
-Both run on the stock kernel, each in a guest with a card of its own on one fabric; the measuring code is the same source.
+Both drivers run on the stock kernel, each in a guest with a card of its own on one fabric; the measuring code is the same source.
 Measurements of time are interleaved, so that other load on the host affects both alike.
 """
 import dataclasses

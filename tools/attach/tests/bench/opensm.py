@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Measures how long Debian's OpenSM takes to bring up fat trees and a torus of weft and of ibsim, with each routing engine that supports them. The
-subnet of ibsim is generated from the output of ibnetdiscover on weft's, with the same GUIDs. The forwarding tables of both are compared, and checked
-for cyclic buffer dependencies (deadlocks)."""
+"""Measures how long Debian's OpenSM takes to bring up fat trees and a torus on weft and on ibsim, with each routing engine that supports them. The
+subnet of ibsim is generated from the output of ibnetdiscover on weft's subnet, with the same GUIDs. The forwarding tables of both are compared, and
+checked for cyclic buffer dependencies (deadlocks)."""
 import contextlib
 import json
 import os

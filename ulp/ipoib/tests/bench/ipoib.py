@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Measures IP over InfiniBand: weft's modules compared with the in-tree stack (mlx4 and ib_ipoib) on the same card and kernel, and with virtio-net.
+"""Measures IP over InfiniBand with weft's modules, and compares it with the in-tree stack (mlx4 and ib_ipoib) on the same card and kernel, and with
+virtio-net.
 
-Two pairs of guests on one fabric, one on each stack, all up at once; samples are interleaved, so that other load on the host affects
-both alike.
+Two pairs of guests, one pair on each stack, run on one fabric at the same time. Samples of the stacks are interleaved, so that other load on the host
+affects both alike.
 """
 import contextlib
 import dataclasses
