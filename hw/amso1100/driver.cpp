@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Registers the PCI driver when the module is loaded, and unregisters it at the unload.
+// Registers the PCI driver when the module is loaded, and unregisters it at module unload.
 #include <kern/pci.hpp>
 #include "device.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements memory regions. The card supports neither fast registration nor windows, so a kernel's
-// region covers all memory, addressed by DMA addresses.
+// Implements memory regions. The card supports neither fast registration nor windows, so a memory
+// region of a kernel consumer covers all memory, addressed by DMA addresses.
 #pragma once
 #include <kern/list.hpp>
 #include <rdma/driver.hpp>

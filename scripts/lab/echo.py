@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Sends pings whose requests and answers both kernels count, so that packets lost on the link can be distinguished from packets that were never sent.
 
-A target can drop answers itself although the link loses nothing. Each CPU sends them through one socket with a buffer of 129 kB
+A target can drop answers itself although the link loses nothing. Each CPU of a target sends its answers through one socket with a buffer of 129 kB
 (net/ipv4/icmp.c), which is enough for 57 answers of 1400 bytes or 172 of 56. Further answers are dropped and counted (OutErrors). `ping -f`
 sends a hundred requests a second even if none is answered, so a target that gets no CPU for half a second can overflow this buffer. ping
 itself waits for its last answers only twice as long as the slowest answer so far has taken.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Minimises a plan that fails: removes the parts that the failure does not need.
+// Minimises the plan of a failing run (core/kern/sim/strategy.hpp): removes the parts that are not
+// needed to reproduce the failure.
 #pragma once
 #include <functional>
 #include <kern/sim/strategy.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Tests rule MGMT-03: each send completes once when the QP fails or the port or device is removed,
-// and the interface recovers.
+// and the special QP recovers.
 #include "sa_fixture.hpp"
 
 using namespace mad_fixture;

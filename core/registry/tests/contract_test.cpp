@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests the contract of registrations: the context in which they may be called, the device's owner
-// while they run, and failing allocations.
+// Tests the rules for registering and unregistering devices and clients: the required context,
+// refused calls within callbacks, and failing allocations.
 #include <kern/abi/net.h>
 #include <kern/kunit.hpp>
 #include <kern/lock.hpp>

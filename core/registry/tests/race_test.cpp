@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests that registrations and unregistrations of devices and clients by several tasks alternate as
-// the rules require.
+// Tests that a client's add and remove callbacks for a device alternate while several tasks
+// register and unregister devices and clients.
 #include <kern/abi/net.h>
 #include <kern/completion.hpp>
 #include <kern/kunit.hpp>

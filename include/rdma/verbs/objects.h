@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Defines the objects of the verbs. A driver's object begins with one of these. The midlayer
- * allocates it, zeroed, with the size in ib_device_ops, and frees it. All code may read the
- * members; only the midlayer writes them, except where a comment says that the driver's create
+ * Defines the objects of the verbs. A driver's object begins with one of these structures. The
+ * midlayer allocates it, zeroed, with the size in ib_device_ops, and frees it. All code may read
+ * the members; only the midlayer writes them, except where a comment says that the driver's create
  * method fills them in.
  */
 #pragma once

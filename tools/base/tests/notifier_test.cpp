@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests that events are notified through each type of descriptor without blocking.
+// Tests that clients are notified of events through each type of descriptor, without blocking.
 #include "base/notifier.hpp"
 
 #include <array>

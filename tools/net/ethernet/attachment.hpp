@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Defines the attachment of a guest or a card to an Ethernet segment, which is the port at its end
-// of the link. All methods are called on the link's loop.
+// Defines an attachment, the port by which a guest or a card is connected to a link of an Ethernet
+// segment. All methods are called on the link's loop.
 #pragma once
 
 #include <filesystem>

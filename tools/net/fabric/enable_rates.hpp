@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Enables the link rates that a driver selects for its own port, instead of the subnet manager. */
+/* Enables the link rates that a driver, instead of the subnet manager, selects for its own port. */
 #pragma once
 
 #include <ib/smp.hpp>

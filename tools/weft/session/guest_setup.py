@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Determines the modules that guests in virtual time load for their cards: a script for each guest, which runs before its own, and the directory of
-the modules."""
+"""Determines the modules that guests in virtual time load for their cards: a setup script for each guest, which runs before the
+guest's own script, and the directory of the modules."""
 import pathlib
 
 import stack

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Runs rdma-core's own tests (pyverbs), as packaged by Debian, on weft's modules compared with the in-tree stack."""
+"""Runs rdma-core's own tests (pyverbs), as packaged by Debian, on weft's modules and on the in-tree stack, and compares the results."""
 import re
 import subprocess
 

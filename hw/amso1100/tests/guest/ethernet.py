@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests the Ammasso's Ethernet interface between two QEMU guests. User-Mode Linux supports neither BARs of that size nor interrupt pins."""
+"""Tests the Ammasso's Ethernet interface between two QEMU guests. User-Mode Linux supports neither the card's large BARs nor its interrupt pin."""
 import json
 
 from lab import rnic

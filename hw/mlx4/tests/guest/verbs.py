@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests every verb between two guests with weft's driver, and between weft's and Debian's, with every byte checked."""
+"""Tests every verb between two guests with weft's driver, and between weft's driver and Debian's, and checks every byte."""
 import pathlib
 import sys
 

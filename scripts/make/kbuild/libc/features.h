@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* libstdc++ includes this header for the version of glibc. There is no glibc here. */
+/*
+ * Replaces glibc's header, which libstdc++ includes to find the version of glibc. The kernel has no
+ * glibc.
+ */
 #pragma once
 #define __GLIBC_PREREQ(major, minor) 0

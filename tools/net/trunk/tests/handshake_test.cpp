@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests that only peers with the same key accept each other, and the key file.
+// Tests that only peers with the same key accept each other, and that unsuitable key files are
+// refused.
 #include "net/trunk/handshake.hpp"
 
 #include <algorithm>

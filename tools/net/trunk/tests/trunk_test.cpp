@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests trunks over TCP between two fabrics of this process.
+// Tests trunks over TCP between two fabrics in one process.
 #include "net/trunk/trunk.hpp"
 
 #include <array>

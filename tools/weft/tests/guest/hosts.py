@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests `weft run` and `weft lab` over several hosts with guests. This machine stands in for all hosts: each is a directory, and a script replaces ssh,
-or each is a network namespace with an sshd of its own (cluster.py)."""
+"""Tests `weft run` and `weft lab` over several hosts with guests. One computer simulates all hosts. A host is either a
+directory, and a script replaces ssh; or it is a network namespace with an sshd of its own (cluster.py)."""
 import contextlib
 import os
 import pathlib
