@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * Calls the node /dev/infiniband/rdma_cm without a library: it writes commands in the layout of the
- * kernel's own headers. A connection needs no QP, because its caller supplies the QP number.
+ * kernel's own headers. The caller of a connection supplies the QP number (queues.hpp).
  */
 #pragma once
 #include <cerrno>

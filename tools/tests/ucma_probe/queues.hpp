@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Queue pairs of the program. Linux's rdma_ucm accepts any QP number. weft's accepts only those of
- * the program's own QPs, so the program needs a QP for each connection.
+ * Creates the queue pairs of weft-ucma-probe. Linux's rdma_ucm accepts any QP number. weft's
+ * rdma_ucm accepts only numbers of the program's own QPs, so the program needs a QP for each
+ * connection.
  */
 #pragma once
 #include <cstdint>
