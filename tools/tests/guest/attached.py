@@ -117,11 +117,12 @@ def compared(result, without=""):
 
 
 @contextlib.contextmanager
-def managed(lab, node="node3", share=None, before=lambda fabric, guest: None):
-    """Yields the fabric and two guests with their drivers loaded. OpenSM runs on a node, on the host. before(fabric, node1): called when the links are up
-    and there is no subnet manager."""
-    if missing := [name for name in NEEDED if not shutil.which(name, path=PATH)]:
+def managed(lab, node="node3", packages=(), needed=("opensm",), before=lambda fabric, guest: None):
+    """Yields the fabric and two guests with their drivers loaded. OpenSM runs on a node, on the host. packages: those that the guests get in addition.
+    needed: programs of the host without which the test is skipped. before(fabric, node1): called when the links are up and there is no subnet manager."""
+    if missing := [name for name in needed if not shutil.which(name, path=PATH)]:
         raise Skip(f"not installed: {', '.join(missing)}")
+    share = programs(*packages) if packages else None
     fabric = Fabric(lab, LAB)
     folder = lab.directory / "opensm"
     folder.mkdir()
@@ -145,7 +146,7 @@ def managed(lab, node="node3", share=None, before=lambda fabric, guest: None):
 def opensm_on_the_host_manages_guests(lab):
     """OpenSM, which `weft attach` runs on a node without a guest, activates the ports of two guests, and they ping each other. OpenSM, ibdiagnet,
     the programs of infiniband-diags, and programs that use libibmad and libibumad print the same on the host and in a guest, and exit with the same status."""
-    with managed(lab, share=programs(*IBDIAGNET), before=lambda fabric, guest: compare_opensm(lab, fabric, guest)) as (fabric, (node1, node2)):
+    with managed(lab, packages=IBDIAGNET, needed=NEEDED, before=lambda fabric, guest: compare_opensm(lab, fabric, guest)) as (fabric, (node1, node2)):
         with check("OpenSM on the host is the subnet manager of the guests, and they reach each other"):
             master = re.search(r"Base lid: (\d+)", run_on(lab, fabric, "node3", "ibstat")[1])[1]
             assert f"sm lid {master} " in node1.run("sminfo").out
@@ -166,7 +167,7 @@ def opensm_on_the_host_manages_guests(lab):
 def programs_run_on_the_node_of_a_guest(lab):
     """OpenSM, which `weft attach` runs on the node of a guest, activates the ports of that guest and of another one, and they ping each other meanwhile.
     The programs of infiniband-diags print the same on the host, on the guest's node, as in the guest, and a server on the host answers the other guest."""
-    with managed(lab, "node1") as (fabric, (node1, node2)):
+    with managed(lab, "node1", needed=("ibnetdiscover", "opensm")) as (fabric, (node1, node2)):
         with check("OpenSM on a guest's node manages the subnet"):
             own = re.search(r"Base lid: (\d+)", run_on(lab, fabric, "node1", "ibstat")[1])[1]
             assert own == str(lid(node1))

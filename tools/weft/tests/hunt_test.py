@@ -383,8 +383,13 @@ class Signatures(unittest.TestCase):
         self.assertEqual(signature.page_of(signature.of(OOPS), table), "page")
         self.assertIsNone(signature.page_of("KASAN: null-ptr-deref: other", table))
 
+    def test_known_report_of_one_scenario_is_new_in_others(self):
+        leak = "unreferenced object N (size N): copy_process, kernel_clone, __do_sys_clone, sys_clone"
+        self.assertEqual(signature.page_of(leak, signature.known(scenario="verbs")), "Documentation/reports/uverbs-context-task-leak.rst")
+        self.assertIsNone(signature.page_of(leak, signature.known(scenario="cm")))
+
     def test_every_page_of_a_known_report_exists(self):
-        for begin, page in signature.known():
+        for begin, page in (*signature.known(), *signature.belonging()):
             self.assertTrue(begin)
             self.assertTrue((HERE.parents[2] / page).is_file(), page)
 
@@ -401,6 +406,17 @@ class Verdicts(unittest.TestCase):
     def test_new_report_takes_precedence_over_a_known_report(self):
         other = "WARNING: CPU: 0 PID: 9 at net/core/dev.c:1234 f+0x1/0x2"
         self.assertEqual(self.verdict_of([OOPS, other], f"{OOPS}\n{other}", table=[(signature.of(OOPS), "page")])[1], signature.of(other))
+
+    def test_object_of_a_known_leaked_object_is_known_only_together_with_it(self):
+        def leak(*functions):
+            return "unreferenced object 0x6a (size 4096):\n" + "\n".join(f" [<6a>] {function}+0x1/0x2" for function in functions)
+        child = leak("alloc_netdev_mqs", "ipoib_intf_alloc", "ipoib_vlan_add", "create_child_store")
+        tracker = leak("ref_tracker_alloc", "inetdev_init", "inetdev_event", "notifier_call_chain")
+        table = signature.known(scenario="ipoib")
+        page = "Documentation/reports/ipoib-child-leak.rst"
+        self.assertEqual(signature.page_of(self.verdict_of([tracker, child], table=table)[1], table), page)
+        self.assertEqual(self.verdict_of([tracker], table=table)[1], signature.of(tracker))
+        self.assertIsNone(signature.page_of(signature.of(tracker), table))
 
     def test_peer_that_does_not_answer_is_reported_as_stuck(self):
         self.assertEqual(self.verdict_of(console="[ 80.0] weft-hunt: complaint: the peer did not answer\n")[:2], ("stuck", "the peer did not answer"))

@@ -112,7 +112,7 @@ def hunt(args):
     seeds = range(first, first + (args.seeds or (walk.ENOUGH if args.scenario in walk.STEPS else 100)))
     if seeds[-1] > schedules.LARGEST_SEED:
         raise LabError(f"seeds are at most {schedules.LARGEST_SEED}")
-    table = signature.known(directory / "known.txt")
+    table = signature.known(directory / "known.txt", args.scenario)
     # A report may have been added to the known ones after its seed was run.
     verdicts = {seed: {**verdict, "page": signature.page_of(verdict["signature"], table)} for seed in seeds if (verdict := corpus.verdict(seed))}
     began = time.monotonic()

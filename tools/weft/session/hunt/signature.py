@@ -56,17 +56,30 @@ def with_mapping(report, console):
     return "\n".join((report, MAPPED, *itertools.takewhile(FRAME.match, rest)))
 
 
-def known(more=None):
-    """Returns a list of (beginning of a signature, page that describes it), including those in a file of the user, if it exists."""
+def known(more=None, scenario=None):
+    """Returns a list of (beginning of a signature, page that describes it), including those in a file of the user, if it exists. Without a scenario,
+    the list has the reports of all scenarios."""
+    return [(begin, page) for only, begin, page in _rows(more) if only != "+" and only in ("", f"+{scenario or only[1:]}")]
+
+
+def belonging():
+    """Returns a similar list of leaked objects that belong to another leaked object, which is described on the same page."""
+    return [(begin, page) for only, begin, page in _rows(None) if only == "+"]
+
+
+def _rows(more):
+    """Returns a list of (mark at the beginning of the line, beginning of a signature, page)."""
     rows = []
     for file in (KNOWN, more) if more and more.exists() else (KNOWN,):
         for number, line in enumerate(file.read_text(errors="replace").splitlines(), 1):
-            page, _, begin = line.strip().partition(" ")
+            line = line.strip()
+            only, _, line = line.partition(" ") if line.startswith("+") else ("", "", line)
+            page, _, begin = line.partition(" ")
             if not page or page.startswith("#"):
                 continue
             if not begin:
                 raise LabError(f"{file}:{number}: a line has a page, a blank and the beginning of a signature")
-            rows.append((begin, page))
+            rows.append((only, begin, page))
     return rows
 
 

@@ -111,6 +111,10 @@ def _verdict_of(done, consoles, table, scenario):
     if any(report.startswith(reports.LEAK) for report, _ in every):
         every = [(report, host) for report, host in every if not report.startswith("kmemleak: ")]
     found = [(signature.of(report), report, host) for report, host in every]
+    # A leaked object refers to others, which are then leaked, too. Their signatures alone would fit other leaks.
+    pages = {page for name, _, _ in found if (page := signature.page_of(name, table))}
+    objects = signature.belonging()
+    found = [each for each in found if signature.page_of(each[0], objects) not in pages]
     # A fault in the kernel enables interrupts before it panics, so lockdep may report locks that are held. That is a consequence of the fault.
     found.sort(key=lambda each: (signature.page_of(each[0], table) is not None, not each[0].startswith("Kernel mode fault")))
     if found:
