@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Adapts the PCI function that mlx4 and mthca share (mellanox_icm::Adapter) to the InfiniHost III.
+// Specialises mellanox_icm::Adapter, the code for PCI that mlx4 and mthca share, for the InfiniHost
+// III.
 #pragma once
 #include <kern/log.hpp>
 #include "../mellanox_icm/adapter.hpp"

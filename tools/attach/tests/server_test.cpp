@@ -286,7 +286,7 @@ TEST_F(ExitDuringRmpp, RequestOfTheReceiverTimesOutIfTheSenderExits)
 	EXPECT_EQ(got.bytes.size(), kBytes);
 }
 
-TEST_F(ExitDuringRmpp, ResponseOfTheSenderTimesOutIfTheReceiverExits)
+TEST_F(ExitDuringRmpp, SenderReportsATimeoutIfTheReceiverExits)
 {
 	Program asking = start_asking();
 	const Program answering = start_answering();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Detects that the driver handles events of its ports.
 //
-// mlx5_ib registers its device, and subscribes to events of its ports afterwards. No command shows
-// the subscription, and the driver never reads the state that an earlier event was about. So the
-// card asks: it reports that the P_Key table has changed, and the driver reads the table. Linux
-// reads it twice for each such event: for its cache and for QP1. The event has no other effect if
-// the table is the same as before.
+// mlx5_ib registers its device, and subscribes to events of its ports afterwards. The driver misses
+// events before the subscription, and does not read the changed state later. No command shows the
+// subscription. Therefore the card sends an event which states that the P_Key table has changed: a
+// driver that has subscribed reads the table. Linux reads it twice, for its cache and for QP1. The
+// event has no other effect if the table is the same as before.
 #pragma once
 
 #include <cstdint>

@@ -388,7 +388,7 @@ class Signatures(unittest.TestCase):
         self.assertEqual(signature.page_of(leak, signature.known(scenario="verbs")), "Documentation/reports/uverbs-context-task-leak.rst")
         self.assertIsNone(signature.page_of(leak, signature.known(scenario="cm")))
 
-    def test_every_page_of_a_known_report_exists(self):
+    def test_page_of_each_known_report_exists(self):
         for begin, page in (*signature.known(), *signature.belonging()):
             self.assertTrue(begin)
             self.assertTrue((HERE.parents[2] / page).is_file(), page)
@@ -448,7 +448,7 @@ class Verdicts(unittest.TestCase):
             with unittest.mock.patch.multiple(trial.os, getloadavg=lambda load=load: (load, 0, 0), sched_getaffinity=lambda _: {2, 5}, cpu_count=lambda: 64):
                 self.assertEqual(trial.time_limit(), times * trial.MOST_SECONDS)
 
-    def test_group_of_seeds_gets_more_time(self):
+    def test_time_limit_grows_with_the_number_of_seeds(self):
         """Each of its seeds takes some virtual seconds, and the card returns to its state at the beginning in between."""
         with unittest.mock.patch.object(trial.os, "getloadavg", lambda: (0, 0, 0)):
             for generated, seeds in ((walk.group("removal", range(1, 101)), 100), (walk.group("probe", [4, 5]), 2), (walk.generate("removal", 0), 1),

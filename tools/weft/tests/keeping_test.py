@@ -113,7 +113,7 @@ class Kept(unittest.TestCase):
             self.qemu.sendall(request[position:position + 1])
         self.assertEqual(self.answer()[4][-8:], b"\xff" * 8)
 
-    def test_next_weftd_gets_connection_memory_and_interrupt_pin(self):
+    def test_next_weftd_gets_the_connection_the_memory_and_the_interrupt_pin(self):
         """The next weftd does not get memory that was unmapped, before or after weftd exited, nor MSI-X, which the driver sets up again."""
         self.notify("received", body=VERSION)
         for address in (0x0, 0x1000, 0x2000):
@@ -145,7 +145,7 @@ class Kept(unittest.TestCase):
         self.assertLessEqual(len(os.listdir("/proc/self/fd")), before)
         self.assertFalse(self.keeper.has("node1"))
 
-    def test_invalid_message_from_qemu_ends_the_replies(self):
+    def test_no_reply_is_sent_after_an_invalid_message_from_qemu(self):
         self.die()
         self.qemu.sendall(HEADER.pack(1, keeping.RESET, 3, 0, 0))
         thread = next(iter(self.keeper._cards["node1"].values()))._dead

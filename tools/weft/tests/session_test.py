@@ -148,7 +148,7 @@ class OwnKernel(Folder):
         with self.assertRaisesRegex(LabError, "lacks the module drivers/ext4.ko: run make modules"):
             own_kernel.look(tree)
 
-    def test_release_of_an_elf_image_is_found(self):
+    def test_kernel_release_is_read_from_an_elf_image(self):
         image_file = self.write("vmlinux", b"\x7fELF" + bytes(100) + b"Linux version 6.1.0-9-amd64 (debian)\0")
         self.assertEqual(own_kernel.release_of(image_file), "6.1.0-9-amd64")
 

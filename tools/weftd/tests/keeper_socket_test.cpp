@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests the socket to the program that keeps the cards' clients while weftd is replaced (--keeper).
-// The test acts as that program, and as the clients.
+// Tests the socket to the keeper (--keeper): the program that holds the connections of the cards'
+// clients, such as QEMU, open while weftd is replaced. The test acts as the keeper and as the
+// clients.
 #include "weftd/keeper_socket.hpp"
 
 #include <array>

@@ -71,7 +71,7 @@ TEST(TopologyChange, RemovedPortCanBeAddedAgainWithItsCounters)
 }
 
 // State of removed parts is bounded; names that existed before are always accepted.
-TEST(TopologyChange, StateOfRemovedPortsIsLimited)
+TEST(TopologyChange, NumberOfRemovedPortsThatAreRememberedIsLimited)
 {
 	Fabric fabric;
 	for (std::size_t i = 0; i < Fabric::kMostRemoved; i++)
