@@ -2,6 +2,7 @@
 """Connects the caller's standard input and terminal to a command that runs in a guest."""
 import contextlib
 import os
+import select
 import signal
 import sys
 import termios
@@ -16,9 +17,10 @@ class Terminal:
     """The caller's terminal in raw mode: all keys, even Ctrl-C, are sent to the guest. Leaving the block restores the former mode."""
 
     def __init__(self, resized):
-        """resized(rows, columns) is called on the main thread when the window changes."""
+        """resized(rows, columns) is called on a thread of its own when the window changes."""
         self._resized = resized
         self._saved = None
+        self._changes = None    # a pipe: a byte is written when the window changes
 
     @staticmethod
     def there():
@@ -38,13 +40,27 @@ class Terminal:
     def __enter__(self):
         self._saved = termios.tcgetattr(0)
         tty.setraw(0, termios.TCSANOW)
-        signal.signal(signal.SIGWINCH, lambda *_: self._resized(*self.size()))
+        changed, self._changes = os.pipe2(os.O_CLOEXEC)
+        os.set_blocking(self._changes, False)
+        threading.Thread(target=self._report, args=(changed,), daemon=True).start()
+        signal.signal(signal.SIGWINCH, self._on_change)
         return self
 
     def __exit__(self, *_):
         signal.signal(signal.SIGWINCH, signal.SIG_DFL)
+        os.close(self._changes)
         with contextlib.suppress(termios.error):    # it was closed
             termios.tcsetattr(0, termios.TCSADRAIN, self._saved)
+
+    def _on_change(self, *_):
+        """Handles SIGWINCH. Takes no lock: while a user drags the edge of a window, the handler is interrupted by the next signal."""
+        with contextlib.suppress(BlockingIOError):
+            os.write(self._changes, b"\0")
+
+    def _report(self, changed):
+        with open(changed, "rb", buffering=0) as pipe, contextlib.suppress(OSError, GuestDied, DeadlineExceeded):
+            while pipe.read(select.PIPE_BUF):
+                self._resized(*self.size())
 
 
 def in_foreground():

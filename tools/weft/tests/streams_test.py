@@ -551,5 +551,40 @@ class Background(unittest.TestCase):
         self.assertEqual(output.read_text(), "[b''] False")
 
 
+class Resize(unittest.TestCase):
+    PROGRAM = """
+import os, signal, sys, threading
+sys.path[:0] = PATHS
+import streams
+sending, done, calls = threading.Lock(), threading.Event(), []
+
+def resized(rows, columns):
+    with_lock = sending.acquire(timeout=5)
+    calls.append((rows, columns, with_lock))
+    if len(calls) == 1:
+        os.kill(os.getpid(), signal.SIGWINCH)
+    if len(calls) == 2:
+        done.set()
+    if with_lock:
+        sending.release()
+
+with streams.Terminal(resized):
+    os.kill(os.getpid(), signal.SIGWINCH)
+    done.wait(60)
+print(calls)
+"""
+
+    def test_second_resize_waits_until_the_first_one_is_sent(self):
+        """The window changes again while the former change is sent to the guest, with the lock that frames to the guest need."""
+        near, far = pty.openpty()
+        self.addCleanup(os.close, near)
+        set_size(near, 33, 101)
+        running = subprocess.Popen([sys.executable, "-Bc", f"PATHS = {[str(HERE), *sys.path[:2]]!r}\n{self.PROGRAM}"], stdin=far, stdout=far, stderr=far,
+                                   start_new_session=True)
+        os.close(far)
+        read_until(near, b"[(33, 101, True), (33, 101, True)]")
+        self.assertEqual(running.wait(TIME_LIMIT), 0)
+
+
 if __name__ == "__main__":
     unittest.main()
