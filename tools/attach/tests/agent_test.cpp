@@ -118,7 +118,7 @@ TEST_F(MadAgents, ZeroHopDirectedRouteSmpIsAnsweredLocally)
 		  0xb0u);
 }
 
-TEST_F(MadAgents, PerformanceAttributesOfBothNodesCanBeRead)
+TEST_F(MadAgents, PerfMgtClassPortInfoOfBothNodesCanBeRead)
 {
 	const auto port = open(node_a);
 	const std::uint32_t agent = add(*port, client(kPerf, 1));
@@ -237,7 +237,7 @@ TEST_F(MadAgents, InvalidMadSendsFailImmediately)
 	EXPECT_EQ(loop.now(), begin);
 }
 
-TEST_F(MadAgents, UnreadMadsAndPendingSendsAreLimited)
+TEST_F(MadAgents, NumberOfUnreadMadsAndPendingSendsIsLimited)
 {
 	const auto port = open(node_a), server_port = open(node_b);
 	const std::uint32_t agent = add(*port, client(kPing, 1));
@@ -284,7 +284,7 @@ TEST_F(MadAgents, ManyExpiredSendsDoNotDelayOtherTasksOfTheEventLoop)
 }
 
 // The index counts in the sender's own table. The receiver reports the index in its table.
-TEST_F(MadAgents, PkeyIndexIsSentAndReported)
+TEST_F(MadAgents, PkeyIndexOfAMadRefersToTheLocalPkeyTable)
 {
 	set_pkeys(a, {0xffff, 0x8001});
 	set_pkeys(b, {0xffff, 0x8002, 0x8001});
@@ -324,7 +324,7 @@ TEST_F(MadAgents, PathBitsBeyondTheLmcAreIgnored)
 }
 
 // The high half of the transaction ID belongs to the agent, whatever the program has put there.
-TEST_F(MadAgents, RequestWithTheTransactionIdOfAnotherAgentGetsItsOwnResponse)
+TEST_F(MadAgents, ResponseGoesToTheRequesterEvenIfItUsesAnotherAgentsTransactionId)
 {
 	const auto port = open(node_a), other = open(node_a), server_port = open(node_b);
 	const std::uint32_t agent = add(*port, client(kPing, 1));
@@ -361,7 +361,7 @@ TEST_F(MadAgents, ResponseWithoutARequestIsDropped)
 	EXPECT_EQ(port->first(), nullptr);
 }
 
-TEST_F(MadAgents, DirectedRouteSmpThatDoesNotBeginAtTheNodeIsDropped)
+TEST_F(MadAgents, DirectedRouteSmpWhoseHopPointerIsNotZeroIsNotSent)
 {
 	const auto port = open(node_a);
 	const std::uint32_t agent = add(*port, client(kDirected, 1));
@@ -377,7 +377,7 @@ TEST_F(MadAgents, DirectedRouteSmpThatDoesNotBeginAtTheNodeIsDropped)
 	EXPECT_EQ(port_a.counters().xmit_packets, sent);
 }
 
-TEST_F(MadAgents, GrhIsSentAndReported)
+TEST_F(MadAgents, GrhOfAMadIsDeliveredToTheReceivingAgent)
 {
 	const auto port = open(node_a), server_port = open(node_b);
 	const std::uint32_t agent = add(*port, client(kPing, 1));

@@ -103,7 +103,7 @@ TEST_F(Rmpp, UnsolicitedSegmentsAreDropped)
 	EXPECT_EQ(asking->first(), nullptr);
 }
 
-TEST_F(Rmpp, IncompleteMessagesAreLimited)
+TEST_F(Rmpp, NumberOfIncompleteMessagesIsLimited)
 {
 	// An agent that implements RMPP itself sends first segments with different transaction IDs.
 	AgentRequest raw = server(kSa, 2, 0x01, 1);

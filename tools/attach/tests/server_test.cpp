@@ -176,7 +176,7 @@ TEST_F(AttachServer, MadsAndRmppMessagesAreDelivered)
 			       answer.bytes.begin() + header_bytes(0x03)));
 }
 
-TEST_F(AttachServer, ExitOfAProgramWithTheMaximumNumberOfSendsReleasesItsAgents)
+TEST_F(AttachServer, ExitOfAProgramWithTheMaximumNumberOfPendingSendsUnregistersItsAgents)
 {
 	auto exiting = connect();
 	const auto other = connect();
@@ -268,7 +268,7 @@ protected:
 	}
 };
 
-TEST_F(ExitDuringRmpp, RequestOfTheReceiverTimesOutIfTheSenderExits)
+TEST_F(ExitDuringRmpp, RequestTimesOutIfTheResponderExits)
 {
 	const Program asking = start_asking();
 	Program answering = start_answering();
@@ -379,7 +379,7 @@ TEST_F(AttachServer, SecondSubnetManagerOnAPortIsRefused)
 	EXPECT_EQ(ask(request(Kind::become_sm, "b")).error, 0);
 }
 
-TEST_F(AttachServer, RemovingANodeDisconnectsWaitingSubnetManagers)
+TEST_F(AttachServer, RemovingANodeDisconnectsSubnetManagersThatWaitForItsPort)
 {
 	Request waiting = request(Kind::become_sm, "a");
 	waiting.reserved = 1;
@@ -395,7 +395,7 @@ TEST_F(AttachServer, RemovingANodeDisconnectsWaitingSubnetManagers)
 	EXPECT_EQ(a.port_info().capability_mask & ib::port_cap_is_sm, 0u);
 }
 
-TEST_F(AttachServer, StoppingTheServerDisconnectsWaitingSubnetManagers)
+TEST_F(AttachServer, StoppingTheServerDisconnectsSubnetManagersThatWaitForAPort)
 {
 	auto other = std::make_unique<Server>(loop, std::filesystem::path());
 	other->add_node("a", {&a}, 1, true);

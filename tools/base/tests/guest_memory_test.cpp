@@ -171,7 +171,7 @@ TEST(GuestMemory, TranslatedSegmentsStayValidAfterUnmap)
 }
 
 // Integers must be aligned, and are accessed as a whole.
-TEST(GuestMemory, AlignedIntegersAreReadAndWritten)
+TEST(GuestMemory, IntegerAccessMustBeAligned)
 {
 	GuestMemory memory;
 	ASSERT_EQ(memory.map(0, kPage, true, true, MemoryMapping::allocate(kPage)),

@@ -84,7 +84,7 @@ TEST(MemoryMapping, MappingBeyondTheEndOfAFileIsRefused)
 
 // An owner that truncates its file while it is in use loses the memory that it has shared, and is
 // notified. The memory of other owners does not change.
-TEST(MemoryMapping, TruncationAffectsOnlyTheOwnersMapping)
+TEST(MemoryMapping, TruncatingAFileAffectsOnlyTheMappingsOfItsOwner)
 {
 	const auto file = make_file(4 * kPage);
 	const auto other_file = make_file(kPage);
@@ -346,7 +346,7 @@ TEST(MemoryMapping, SigbusInOtherMemoryKillsTheProcess)
 }
 
 // The number of mappings of a client is limited. Another one is possible after one is removed.
-TEST(MemoryMapping, MappingsPerOwnerAreLimited)
+TEST(MemoryMapping, NumberOfMappingsPerOwnerIsLimited)
 {
 	const auto file = make_file(kPage);
 	const auto lender = std::make_shared<MemoryLender>(3);
@@ -361,7 +361,7 @@ TEST(MemoryMapping, MappingsPerOwnerAreLimited)
 
 // The total size of a client's mappings is limited as well, whatever their number. Memory that is
 // never accessed costs a client nothing, but all clients share the address space.
-TEST(MemoryMapping, MappedBytesPerOwnerAreLimited)
+TEST(MemoryMapping, NumberOfMappedBytesPerOwnerIsLimited)
 {
 	constexpr std::uint64_t most = 2 * kSharedBytesPerMapping;
 	const auto file = make_file(1ull << 46);
@@ -388,7 +388,7 @@ TEST(MemoryMapping, MappedBytesPerOwnerAreLimited)
 
 // All clients together can use half of the mappings that the kernel grants a process. Each of them
 // may lose its memory, including the first and the last.
-TEST(MemoryMapping, MappingsPerProcessAreLimited)
+TEST(MemoryMapping, NumberOfMappingsPerProcessIsLimited)
 {
 	const auto file = make_file(kPage);
 	std::vector<std::shared_ptr<const MemoryMapping>> mappings;

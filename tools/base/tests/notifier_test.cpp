@@ -158,7 +158,7 @@ TEST(Notifier, MessagesAreWrittenToASocket)
 
 // Sockets with pending data or descriptors, listening sockets, datagram sockets and sockets of
 // other families are refused.
-TEST(Notifier, RejectsUnsuitableSockets)
+TEST(Notifier, AcceptsOnlyConnectedUnixStreamSocketsWithoutPendingData)
 {
 	const auto [ours, theirs] = make_pair();
 	ASSERT_EQ(::send(theirs.get(), "x", 1, 0), 1);
@@ -176,7 +176,7 @@ TEST(Notifier, RejectsUnsuitableSockets)
 }
 
 // kind_of() identifies each descriptor, and Notifier::take() accepts only its own kind.
-TEST(Notifier, DescriptorsOfOtherTypesAreRejected)
+TEST(Notifier, FileDescriptorsOfTheWrongTypeAreRejected)
 {
 	const auto event = make_event();
 	const auto [reader, writer] = make_pipe();

@@ -75,7 +75,7 @@ TEST_F(RuntimeDirectory, DirectoriesOfOtherUsersAreRefused)
 	EXPECT_FALSE(opens(root ? own : std::filesystem::path("/root")));
 }
 
-TEST_F(RuntimeDirectory, GroupAccessRequiresMode0710AndACallerThatAllowsIt)
+TEST_F(RuntimeDirectory, DirectoryWithMode0710IsAcceptedOnlyIfGroupAccessIsRequested)
 {
 	const auto path = root_ / "weft";
 	ASSERT_TRUE(weft::open_private_directory(path, true));

@@ -110,7 +110,7 @@ TEST_F(Flood, LargeRequestsAreProcessedInSlices)
 	EXPECT_EQ(2u, answers);
 }
 
-TEST_F(Flood, SweepIsNotDelayedByTheFlood)
+TEST_F(Flood, SweepCompletesBeforeTheRequestsOfAFloodAreAnswered)
 {
 	const auto before = sm.status();
 	flood();
@@ -228,7 +228,7 @@ TEST_F(Flood, EventLoopRunsAfterEachSlice)
 	EXPECT_EQ(0u, flooder.received.size());
 }
 
-TEST_F(Flood, ResponsesInProgressAreLimited)
+TEST_F(Flood, NumberOfResponsesInProgressIsLimited)
 {
 	// There are more ports than answers that may be unfinished at a time. All are eventually
 	// answered.

@@ -114,7 +114,7 @@ TEST_F(Lids, PortsGetTheirPlannedLidsInAnyDiscoveryOrder)
 }
 
 // Stored LIDs and those that ports have already are more important than the plan.
-TEST_F(Lids, PlanKeepsExistingLids)
+TEST_F(Lids, StoredAndExistingLidsTakePrecedenceOverPlannedLids)
 {
 	LidTable table;
 	table.restore({{0x20, 1, 0}});
@@ -126,7 +126,7 @@ TEST_F(Lids, PlanKeepsExistingLids)
 }
 
 // LIDs that are planned for absent ports are used if there are no others.
-TEST_F(Lids, PlannedLidsOfAbsentPortsAreUsedIfNoOthersAreFree)
+TEST_F(Lids, LidsPlannedForAbsentPortsAreUsedIfNoOtherLidIsFree)
 {
 	LidTable table;
 	std::vector<LidTable::Entry> entries;

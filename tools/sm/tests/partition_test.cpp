@@ -88,7 +88,7 @@ TEST_F(PartitionTest, SwitchDropsDatagramsOfNonMembers)
 	EXPECT_EQ(1u, counters.xmit_constraint_errors);
 }
 
-TEST_F(PartitionTest, LimitedMemberCannotBecomeFull)
+TEST_F(PartitionTest, LimitedMemberCannotMakeItselfAFullMember)
 {
 	ASSERT_TRUE(Lab::settled(lab.start(left, 7, config())));
 	EXPECT_TRUE(arrives(b, a, kStorageFull));
@@ -99,7 +99,7 @@ TEST_F(PartitionTest, LimitedMemberCannotBecomeFull)
 	EXPECT_FALSE(arrives(b, a, kStorageFull));
 }
 
-TEST_F(PartitionTest, PartitionsAreEnforcedOnHostPortsOnly)
+TEST_F(PartitionTest, PartitionsAreEnforcedOnlyAtSwitchPortsThatConnectHosts)
 {
 	constexpr auto both = ib::PortInfo::enforce_inbound | ib::PortInfo::enforce_outbound;
 	auto &sm = lab.start(left, 7, config());

@@ -246,7 +246,7 @@ TEST(Routing, RoutesOnDragonfliesAreDeadlockFree)
 }
 
 // Two unconnected rings: each part has its own root.
-TEST(Routing, RoutesOnPartialTopologiesAreDeadlockFree)
+TEST(Routing, RoutesOnUnconnectedRingsAreDeadlockFree)
 {
 	auto cables = ring(5);
 	for (auto [one, other] : ring(6))

@@ -63,7 +63,7 @@ TEST_F(SaTest, SameSeedGivesTheSameCorruptedReplies)
 	EXPECT_EQ(60u, sm.reply_corrupter().corrupted());
 }
 
-TEST_F(SaTest, MulticastReachesOnlyMembersOnceTheJoinIsAnswered)
+TEST_F(SaTest, MulticastReachesAllMembersAndNoOthersAfterTheJoinResponse)
 {
 	fabric::Port &end = lab.fabric.add_port("listener");
 	for (Host *host : {&a, &b})
@@ -208,7 +208,7 @@ TEST_F(SaTest, HostsCannotJoinOrLeaveOnBehalfOfOtherPorts)
 }
 
 // IBA 15.4.1.2: memberships are visible to their owner and to trusted ports.
-TEST_F(SaTest, MembershipsAreHiddenFromOtherHosts)
+TEST_F(SaTest, GroupMembershipsOfAPortAreHiddenFromOtherHosts)
 {
 	ASSERT_EQ(0, join(b, group(7), kCreateMask)->header.status);
 	ib::SaMad mad = a.request(MadMethod::get, ib::attr_mc_member_record,
@@ -221,7 +221,7 @@ TEST_F(SaTest, MembershipsAreHiddenFromOtherHosts)
 	EXPECT_EQ(0, a.ask_sa(mad)->header.status);
 }
 
-TEST_F(SaTest, PathRecordHasTheLidsAndTheSmallestMtu)
+TEST_F(SaTest, PathRecordHasBothLidsAndTheSmallestMtuOnThePath)
 {
 	auto answer = path(a, b);
 	ASSERT_TRUE(answer);
@@ -321,7 +321,7 @@ std::size_t tables_begun(Host &host, std::size_t asked, Send send)
 	return begun.size();
 }
 
-TEST_F(SaTest, RmppTransfersPerRequesterAreLimited)
+TEST_F(SaTest, NumberOfRmppTransfersPerRequesterIsLimited)
 {
 	EXPECT_EQ(sm::RmppSender::kTransfersOfOne,
 		  tables_begun(a, sm::RmppSender::kTransfersOfOne + 5, [this](ib::SaMad mad) {
@@ -369,7 +369,7 @@ TEST_F(SaTest, RmppTransferSurvivesLossInBothDirections)
 	EXPECT_EQ(22u, table->count());
 }
 
-TEST_F(SaTest, ServiceRecordsAreFoundUntilTheirLeaseExpires)
+TEST_F(SaTest, ServiceRecordsAreReturnedUntilTheirLeaseExpires)
 {
 	using Service = ib::ServiceRecord;
 	constexpr std::uint64_t mask = component(Service::c_id) | component(Service::c_gid) |
@@ -524,7 +524,7 @@ TEST_F(SaTest, PortWithASlowLinkCanJoinTheBroadcastGroup)
 }
 
 // A port that joined before does not know the new rate, and requests the rate it joined with.
-TEST_F(SaTest, MembersCanRejoinAfterARateDecrease)
+TEST_F(SaTest, MembersCanRejoinWithTheOldRateAfterALinkRateDecrease)
 {
 	const auto broadcast = ib::ipoib_broadcast_gid(0xffff);
 	const auto change = [&](fabric::LinkRate rate) {

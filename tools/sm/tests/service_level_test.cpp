@@ -156,7 +156,7 @@ TEST_F(ServiceLevel, ServiceLevelsAreSpreadOverTheVirtualLanes)
 
 // A switch with optimised tables gets one SMP for all tables, and other switches get one for each
 // pair of ports. The resulting tables are the same.
-TEST(VirtualLanes, OptimizedSlToVlTablesAreWrittenByOneSmp)
+TEST(VirtualLanes, OneSmpWritesAllOptimizedSlToVlTablesOfASwitch)
 {
 	const auto cost = [](bool at_once) {
 		Lab lab;

@@ -18,7 +18,7 @@ namespace
 using namespace testing;
 
 // One port cannot use up the resources of others.
-TEST_F(SaTest, ServiceRecordsPerPortAreLimited)
+TEST_F(SaTest, NumberOfServiceRecordsPerPortIsLimited)
 {
 	using Service = ib::ServiceRecord;
 	const auto ask = [](Host &host, MadMethod method, std::size_t id) {
@@ -42,7 +42,7 @@ TEST_F(SaTest, ServiceRecordsPerPortAreLimited)
 	EXPECT_EQ(0, ask(a, MadMethod::set, 1 << 20));
 }
 
-TEST_F(SaTest, GroupMembershipsPerPortAreLimited)
+TEST_F(SaTest, NumberOfGroupMembershipsPerPortIsLimited)
 {
 	constexpr auto all = McGroups::kMembershipsOfOne;
 	const auto status = [](const std::optional<ib::SaMad> &answer) {
@@ -112,7 +112,7 @@ std::uint16_t subscribe(Host &host, std::size_t which, std::uint8_t wanted = 1)
 	return host.ask_sa(mad)->header.status;
 }
 
-TEST_F(SaTest, SubscriptionsAndReportsPerPortAreLimited)
+TEST_F(SaTest, NumberOfSubscriptionsAndReportsPerPortIsLimited)
 {
 	for (std::size_t i = 0; i < Subscriptions::kSubscriptionsOfOne; i++)
 		ASSERT_EQ(0, subscribe(a, i)) << i;

@@ -348,7 +348,7 @@ TEST(SubnetManager, HigherPriorityManagerTakesOver)
 }
 
 // The cost of a flapping link depends on the change, not on the size of the subnet.
-TEST(LargeSubnet, FlappingLinkCausesAPartialSweep)
+TEST(LargeSubnet, FlappingLinkCausesOnlyPartialSweeps)
 {
 	Lab lab;
 	BigSubnet subnet(lab.fabric, 20, 10, 2);

@@ -22,7 +22,7 @@ std::vector<Record> records(const Host::Table &table)
 	return all;
 }
 
-TEST_F(SaTest, MulticastForwardingRecordsMatchTheSwitches)
+TEST_F(SaTest, MulticastForwardingRecordsMatchTheTablesOfTheSwitches)
 {
 	const auto joined = join(a, group(1), kCreateMask);
 	ASSERT_EQ(0, joined->header.status);
@@ -49,7 +49,7 @@ TEST_F(SaTest, MulticastForwardingRecordsMatchTheSwitches)
 	EXPECT_EQ(1u, table->count());
 }
 
-TEST(SaTables, SlToVlRecordsMatchThePorts)
+TEST(SaTables, SlToVlRecordsMatchTheTablesOfThePorts)
 {
 	Lab lab;
 	fabric::Switch &sw = lab.fabric.add_switch({.name = "sw", .ports = 4});

@@ -166,7 +166,7 @@ TEST(FabricText, ShowsTrunksAndWhyTheyAreNotConnected)
 }
 
 // In a part of a lab, two trunks may lead to the same switch, which is drawn once.
-TEST(FabricSvg, TrunksToOneNodeShareABox)
+TEST(FabricSvg, RemoteNodeOfSeveralTrunksIsDrawnOnce)
 {
 	json fabric = two_hosts();
 	const auto boxes = [&] {
@@ -186,7 +186,7 @@ TEST(FabricSvg, TrunksToOneNodeShareABox)
 	EXPECT_THAT(fabric_svg(fabric), HasSubstr("trunk, not connected"));
 }
 
-TEST(FabricText, ShowsAMissingManagerAndAFailedSweep)
+TEST(FabricText, ShowsAnIncompleteSweepAndOmitsAMissingSubnetManager)
 {
 	json fabric = two_hosts();
 	fabric["subnet_manager"]["complete"] = false;
@@ -237,7 +237,7 @@ TEST(FaultText, ShowsArmedAndTriggeredFaults)
 	EXPECT_EQ(faults_text(none), "faults so far: none\n");
 }
 
-TEST(SubnetManagerText, ShowsWhetherItIsEnabled)
+TEST(SubnetManagerText, ShowsWhetherTheManagerIsEnabled)
 {
 	EXPECT_EQ(subnet_manager_setting_text({{"node", "sm"}, {"enabled", true}}),
 		  "subnet manager on sm: enabled\n");
@@ -354,7 +354,7 @@ TEST(FabricSvg, ShowsAllSubnetManagers)
 	EXPECT_THAT(svg, HasSubstr(">standby manager<"));
 }
 
-TEST(FabricSvg, BoxesAreInsideAndDoNotOverlap)
+TEST(FabricSvg, BoxesAreInsideThePictureAndDoNotOverlap)
 {
 	json fabric = two_hosts();
 	for (int i = 0; i < 20; ++i)

@@ -212,7 +212,7 @@ ends = ["b", "s1"]
 }
 
 // The subnet manager keeps its port while other ports are free, and moves if the port is needed.
-TEST_F(Apply, SubnetManagerMovesIfItsPortIsNeeded)
+TEST_F(Apply, SubnetManagerMovesToAnotherPortIfAHostNeedsItsPort)
 {
 	std::string text = "[[switch]]\nname = \"s0\"\n" + std::string(kPair);
 	for (const char *host : {"c", "d", "e", "f", "g"})
@@ -352,7 +352,7 @@ TEST_F(Apply, TrunksAreAddedChangedAndRemoved)
 
 // A host with a different card is replaced, and so is a switch with a different number of ports,
 // with its links. The result lists both.
-TEST_F(Apply, ChangedNodesAreReplaced)
+TEST_F(Apply, NodesWithAChangedNumberOfPortsAreReplaced)
 {
 	const std::string text = kPair;
 	auto two_ports = text;

@@ -121,7 +121,7 @@ TEST_F(Control, FabricShowDoesNotWaitForABusyCard)
 }
 
 // A link is found by its own name, either way round, by a port, and by a node with one link.
-TEST_F(Control, LinkIsFoundByNamePortOrNode)
+TEST_F(Control, LinkCanBeSpecifiedByNamePortOrNode)
 {
 	for (const char *name :
 	     {"node1/1-switch1/1", "switch1/1-node1/1", "node1/1", "switch1/1", "node1"})
@@ -188,7 +188,7 @@ TEST_F(Control, CountersOfOneOrAllPortsAreReturned)
 
 // A sample has the counters of linked ports by column, the links that are down, and the manager's
 // state. Its size depends only on the lab.
-TEST_F(Control, SampleContainsCountersAndDownLinks)
+TEST_F(Control, SampleContainsCountersAndLinksThatAreDown)
 {
 	fabric::Counters::add(runtime_->fabric().find_port("node1/1")->counters().xmit_packets, 3);
 	runtime_->find_link("sm").set_plugged(false);
@@ -205,7 +205,7 @@ TEST_F(Control, SampleContainsCountersAndDownLinks)
 
 // The log is returned from a given line on, complete or for one component. A daemon without a log
 // reports an error.
-TEST_F(Control, LogIsFilteredByFirstLineAndComponent)
+TEST_F(Control, LogRequestSelectsLinesByNumberAndComponent)
 {
 	EXPECT_THAT(refusal({{"command", "log"}}), HasSubstr("no log"));
 	const auto history = std::make_shared<LogHistory>();
@@ -285,7 +285,7 @@ TEST_F(Control, InvalidCapturesAreRefused)
 }
 
 // The subnet manager sweeps, and can be turned off and on.
-TEST_F(Control, SubnetManagerCanSweepAndBeDisabled)
+TEST_F(Control, SubnetManagerAndCardFaultCommandsReturnTheirResults)
 {
 	EXPECT_EQ(result({{"command", "sm.sweep"}})["node"], "sm");
 	EXPECT_EQ(result({{"command", "sm.renumber"}})["node"], "sm");
@@ -327,7 +327,7 @@ TEST_F(Control, SubnetManagerCanSweepAndBeDisabled)
 }
 
 // An invalid request gets an answer with a reason and the unchanged id.
-TEST_F(Control, InvalidRequestsGetAnErrorWithTheirId)
+TEST_F(Control, InvalidRequestGetsAnErrorWithTheIdOfTheRequest)
 {
 	for (const char *line : {"", "garbage", "[]", "7", "{\"command\":", "{}",
 				 R"({"command":5})", R"({"command":"fly"})", "\xff\xfe"}) {

@@ -150,7 +150,7 @@ TEST_F(EthernetLab, FabricShowListsEthernetsAndTheirLinks)
 		std::this_thread::yield();
 }
 
-TEST_F(EthernetLab, LinksCanBeChangedByName)
+TEST_F(EthernetLab, LinkCanBeSpecifiedByNameOrPort)
 {
 	for (const char *name : {"a/eth0", "lan/1", "a/eth0-lan/1"}) {
 		auto link = ask({{"command", "link.set"},
@@ -218,7 +218,7 @@ TEST_F(EthernetLab, ApplyChangesARunningEthernet)
 
 // The attachment is the card's own, not that of an additional network device: it has no socket, and
 // is removed and added together with the card.
-TEST_F(EthernetLab, EthernetCardReplacesTheNetworkDevice)
+TEST_F(EthernetLab, EthernetCardOfAHostReplacesItsNetworkDevice)
 {
 	const auto with_card = edited(kPair, "name = \"a\"", "name = \"a\"\nmodel = \"amso1100\"");
 	EXPECT_THAT(apply(with_card), ElementsAre(HasSubstr("host a"), "- a/eth0 on Ethernet lan",

@@ -198,7 +198,7 @@ protected:
 
 // The program receives the connection, and a copy of each message that sets up the session, with
 // its descriptor. It receives no other message.
-TEST_F(KeeperSocketTest, ClientIsReportedWithConnectionAndDescriptors)
+TEST_F(KeeperSocketTest, KeeperReceivesTheConnectionAndSetupMessagesOfAClient)
 {
 	auto client = connect("node2");
 	const auto greeting = bytes_of(VersionHeader{kVersionMajor, kVersionMinor});
@@ -254,7 +254,7 @@ TEST_F(KeeperSocketTest, UnknownHostIsRefused)
 
 // A record that is too long or has too many descriptors is ignored, and the client is not adopted
 // without it. The next client is adopted.
-TEST_F(KeeperSocketTest, TruncatedRecordRefusesTheClient)
+TEST_F(KeeperSocketTest, ClientWithATruncatedRecordIsRefused)
 {
 	notify("restore node1\n" + std::string(kLongest, 'x'));
 	expect_refused("node1");
@@ -273,7 +273,7 @@ TEST_F(KeeperSocketTest, TruncatedRecordRefusesTheClient)
 	expect_adopting("node1");
 }
 
-TEST_F(KeeperSocketTest, InvalidRecordRefusesTheClient)
+TEST_F(KeeperSocketTest, ClientWithAnInvalidRecordIsRefused)
 {
 	for (const char *record : {"\n", "hello\n", " node1\n", "RESTORE node2\n"}) {
 		notify(record);
@@ -338,7 +338,7 @@ TEST_F(KeeperSocketTest, SecondClientOfACardIsRefused)
 }
 
 // weftd continues without the program, and does not spin on the closed socket.
-TEST_F(KeeperSocketTest, ExitOfTheKeeperIsHandledOnce)
+TEST_F(KeeperSocketTest, DaemonContinuesAfterTheKeeperExits)
 {
 	auto client = connect("node1");
 	client.greet();

@@ -94,7 +94,7 @@ TEST(Lab, UntrustedHostsArePassedToTheSubnetManager)
 }
 
 // The card is for QEMU unless the host selects another bus.
-TEST(Lab, HostCanSelectTheBus)
+TEST(Lab, HostCanSelectTheBusOfItsCard)
 {
 	const Lab lab = parse_lab(std::string(kTwoNodes) + "bus = \"vhost-user\"\n", "lab.toml");
 	EXPECT_EQ(lab.hosts[0].bus, LabBus::vfio_user);
@@ -117,7 +117,7 @@ TEST(Lab, DefaultBusOfHostsCanBeSelected)
 }
 
 // A host has a card of its model, which is created with the settings of that model.
-TEST(Lab, HostCanSelectTheModel)
+TEST(Lab, HostCanSelectTheModelOfItsCard)
 {
 	const auto registers = [](const std::string &host) {
 		const Lab lab = parse_lab(
@@ -142,7 +142,7 @@ TEST(Lab, HostCanSelectTheModel)
 	EXPECT_EQ(registers("model = \"example\"\n").first, 0x5745);
 }
 
-TEST(Lab, PartitionsMayHaveARate)
+TEST(Lab, RateOfTheDefaultPartitionCanBeConfigured)
 {
 	const auto rate = [](const std::string &value) {
 		return parse_lab(std::string(kTwoNodes) + "[sm]\nrate = " + value, "lab.toml")
@@ -240,7 +240,7 @@ TEST(Lab, DefaultGuidsAreUniqueAndLimitedInNumber)
 }
 
 // A GUID that would make a communication manager refuse to listen causes a warning.
-TEST(Lab, WarnsOfUnusableGuids)
+TEST(Lab, WarnsOfGuidsForWhichTheCmRefusesToListen)
 {
 	const auto warnings = [](const char *guid) {
 		return parse_lab(std::string(kTwoNodes) + "guid = \"" + guid + "\"\n", "lab.toml")
@@ -522,7 +522,7 @@ key-file = "key"
 
 // The option exists only for models that can poll. Pages of a card can be mapped only over
 // vfio-user.
-TEST(Lab, DoorbellsAreTrappedOrPolled)
+TEST(Lab, PolledDoorbellsRequireMlx5AndVfioUser)
 {
 	const auto text = [](const std::string &settings, const std::string &model = "mlx5") {
 		return kTwoNodes + ("[[host]]\nname = \"c\"\nmodel = \"" + model + "\"\n") +

@@ -89,7 +89,7 @@ std::vector<bool> losses_in(const Lab &lab, const std::filesystem::path &directo
 }
 
 // A link has the same faults in a part of the lab, although it is another one of its links.
-TEST_F(RunningLab, LinkHasTheSameFaultsInAPartOfTheLab)
+TEST_F(RunningLab, LinkHasTheSameFaultsInAPartAsInTheWholeLab)
 {
 	std::string text = "name = \"faults\"\ntrunk-key-file = \"trunk.key\"\n";
 	for (const char *const number : {"1", "2"})
@@ -156,7 +156,7 @@ TEST_F(RunningPart, LinksOfAPartHaveTheNamesOfTheWholeLab)
 }
 
 // A file that is applied is divided again, and GUIDs are those of the whole lab.
-TEST_F(RunningPart, AppliedLabFileIsDividedAgain)
+TEST_F(RunningPart, AppliedLabFileIsDividedIntoPartsAgain)
 {
 	EXPECT_THAT(apply(text())["result"]["changes"], IsEmpty());
 	const auto more = replaced(text(), "[[host]]\nname = \"h1\"",

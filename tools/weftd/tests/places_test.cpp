@@ -99,7 +99,7 @@ TEST(Places, InvalidPlacesAreReportedWithTheirLine)
 		    HasSubstr("a lab has at most 64 places"));
 }
 
-TEST(Places, PlaceAddressHasADefaultPort)
+TEST(Places, PlaceAddressHasADefaultTcpPort)
 {
 	EXPECT_EQ(part(two_places(), "a").trunks[0].address.text(), "192.0.2.1:7470");
 	EXPECT_EQ(parse(two_places()).places->places[1].address->text(), "192.0.2.2:5000");
@@ -140,7 +140,7 @@ TEST(Places, PartContainsItsNodesAndItsEndsOfTrunks)
 }
 
 // The faults of a link that is cut must not be doubled.
-TEST(Places, OnlyTheListeningEndOfATrunkHasFaults)
+TEST(Places, OnlyTheListeningEndOfATrunkAppliesTheFaultsOfItsLink)
 {
 	const auto link_of = [](const Lab &lab, const std::string &name) {
 		return *std::ranges::find(lab.links, name, &LabLink::name);
@@ -307,7 +307,7 @@ TEST(Places, EthernetAcrossSeveralPlacesIsRefused)
 			      "host 'h3' is at place 'b', but its Ethernet 'lan' is at place 'a'")));
 }
 
-TEST(Places, InvalidPlansAreRefused)
+TEST(Places, PlanWithMissingOrInvalidPlacesIsRefused)
 {
 	EXPECT_THAT(refusal_of_plan(kRing), HasSubstr("the lab has no [[place]]"));
 	EXPECT_THAT(refusal_of_plan(two_places(), {2, {}}), HasSubstr("has 2 places already"));
@@ -336,7 +336,7 @@ TEST(Places, InvalidPlansAreRefused)
 		    HasSubstr("place 'a' listens for 2 trunks from port 65535 on"));
 }
 
-TEST(Places, OverlappingPortsOfPlacesAreRefused)
+TEST(Places, OverlappingTcpPortsOfPlacesAreRefused)
 {
 	const auto at = [](unsigned a, unsigned b) {
 		const auto address = [](unsigned port) {
@@ -352,7 +352,7 @@ TEST(Places, OverlappingPortsOfPlacesAreRefused)
 	EXPECT_EQ(at(7471, 7470), "");
 }
 
-TEST(Places, PortsOfPlacesThatDoNotListenAreIgnored)
+TEST(Places, TcpPortsOfPlacesThatDoNotListenAreIgnored)
 {
 	const std::string idle = "[[place]]\nname = \"c\"\naddress = \"192.0.2.1:7471\"\n";
 	const auto text = replaced(replaced(two_places(), "[[place]]", idle + "[[place]]"),
@@ -362,7 +362,7 @@ TEST(Places, PortsOfPlacesThatDoNotListenAreIgnored)
 
 // A program that starts the places chooses free ports, so the plan has none. Without such a
 // program, a place has the default port.
-TEST(Places, PlanHasNoPortIfTheLabFileHasNone)
+TEST(Places, PlanHasNoTcpPortIfTheLabFileHasNone)
 {
 	std::string text = kRing;
 	for (const char *const name : {"a", "b", "c"})
@@ -387,7 +387,7 @@ TEST(Places, PlanHasNoPortIfTheLabFileHasNone)
 }
 
 // Discovery goes along the links in the order of ports, see Discovery in sm/discovery.cpp.
-TEST(Places, PortsAreExpectedInTheOrderOfDiscovery)
+TEST(Places, ExpectedPortsAreListedInTheOrderOfDiscovery)
 {
 	const Lab lab = parse(kRing);
 	std::vector<ib::Guid> guids;
@@ -402,7 +402,7 @@ TEST(Places, PortsAreExpectedInTheOrderOfDiscovery)
 }
 
 // The numbers of links determine the seeds of their faults.
-TEST(Places, LinkNumbersAreStableWhenTheLabChanges)
+TEST(Places, LinksKeepTheirNumbersWhenTheLabFileChanges)
 {
 	const Lab before = parse(kRing);
 	std::vector<std::size_t> numbers;

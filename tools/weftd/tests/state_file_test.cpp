@@ -166,7 +166,7 @@ TEST_F(State, RestartRestoresLinkSettings)
 }
 
 // A client that pulls a cable and plugs it in again may crash in between, and so may weftd.
-TEST_F(State, UnrecordedChangeIsUndoneByARestart)
+TEST_F(State, ChangeRequestedWithoutRecordingIsUndoneByARestart)
 {
 	const json before = shown();
 	result({{"command", "link.down"}, {"link", "a"}, {"record", false}});
@@ -298,7 +298,7 @@ TEST_F(State, UnchangedArmedFaultsAreRestoredALimitedNumberOfTimes)
 }
 
 // A harmless fault that happens often must not let another one crash weftd without a limit.
-TEST_F(State, CountsOfOtherFaultsDoNotExtendTheRestoreLimit)
+TEST_F(State, RestoreLimitOfAFaultDoesNotDependOnOtherFaults)
 {
 	for (const char *fault : {"cqe-owner", "eqe-type"})
 		result({{"command", "card.fault"}, {"host", "a"}, {"fault", fault}, {"count", 9}});
@@ -321,7 +321,7 @@ TEST_F(State, ArmedFaultsAreStoredSeparatelyFromRequests)
 	EXPECT_EQ(state["armed"].size(), 1u);
 }
 
-TEST_F(State, ArmedFaultsAreAlwaysRecorded)
+TEST_F(State, ArmedFaultsAreRecordedEvenIfTheRequestDisablesRecording)
 {
 	result({{"command", "card.fault"},
 		{"host", "a"},
@@ -332,7 +332,7 @@ TEST_F(State, ArmedFaultsAreAlwaysRecorded)
 
 // A fault that has occurred is not repeated: weftd records the decreased count within a second, or
 // when it exits.
-TEST_F(State, CountsOfArmedFaultsAreKeptUpToDate)
+TEST_F(State, CountsOfArmedFaultsInTheStateFileAreUpdated)
 {
 	state_->record_armed({{"a", "cqe-owner", 7}});
 	EXPECT_TRUE(StateFile(file()).has_armed());
@@ -354,7 +354,7 @@ TEST_F(State, CountsOfArmedFaultsAreKeptUpToDate)
 	EXPECT_FALSE(StateFile(file()).has_armed());
 }
 
-TEST_F(State, NumberOfAppliedLabFilesIsLimited)
+TEST_F(State, NumberOfStoredLabFilesIsLimited)
 {
 	for (unsigned i = 0; i < StateFile::kMostApplied; ++i)
 		apply(i % 2 ? kTwoHosts : kThreeHosts);

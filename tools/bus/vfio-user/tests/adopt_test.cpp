@@ -118,7 +118,7 @@ protected:
 
 // The client keeps its memory and its interrupt pin. It gets no reply twice, and the device is in
 // its state after power-on.
-TEST_F(ClientAdoption, AdoptedClientKeepsItsMemoryAndInterrupt)
+TEST_F(ClientAdoption, AdoptedClientKeepsItsDmaMappingsAndInterruptEventfd)
 {
 	const auto file = make_memory(2 * kPage), event = make_event();
 	note_version();
@@ -150,7 +150,7 @@ TEST_F(ClientAdoption, AdoptedClientKeepsItsMemoryAndInterrupt)
 }
 
 // When the client disconnects, its memory and descriptors are released, and the keeper is notified.
-TEST_F(ClientAdoption, DisconnectOfAnAdoptedClientReleasesItsMemory)
+TEST_F(ClientAdoption, DisconnectOfAnAdoptedClientRemovesItsDmaMappings)
 {
 	const auto file = make_memory(kPage);
 	note_version();
@@ -216,7 +216,7 @@ TEST_F(ClientAdoption, RequestsBeforeTheVersionMessageAreRefused)
 
 // A client that cannot be served is disconnected, and the keeper releases the connection, so that
 // the client does not wait for replies.
-TEST_F(ClientAdoption, ClientOfAnotherProtocolVersionIsDisconnected)
+TEST_F(ClientAdoption, ClientWithAnotherProtocolVersionIsDisconnected)
 {
 	const auto file = make_memory(kPage);
 	note_version(kVersionMajor + 1);
@@ -249,7 +249,7 @@ TEST_F(ClientAdoption, CardFailureDuringAdoptionDisconnectsOnlyItsClient)
 }
 
 // If the card cannot serve the client, the keeper must not keep the connection open.
-TEST_F(ClientAdoption, ClientOfAnUnavailableCardIsRefused)
+TEST_F(ClientAdoption, ClientIsRefusedWhileItsCardCannotBeReset)
 {
 	device_.fail_next_memory_change = true;
 	device_.failing_resets = ~0u;

@@ -134,7 +134,7 @@ TEST(ConfigSpace, VitalProductDataIsReadThroughItsCapability)
 
 // The device implements the capability, except for its header. Linux writes whole dwords; iPXE
 // writes two bytes of a dword, whose other bytes stay.
-TEST_F(Config, VendorSpecificRegistersAreImplementedByTheDevice)
+TEST_F(Config, AccessesToTheVendorSpecificCapabilityReachTheDevice)
 {
 	const auto at = find_capability(0x09);
 	ASSERT_NE(at, 0);
@@ -188,7 +188,7 @@ TEST(ConfigSpace, MinimalDeviceHasNoInterruptPinOrCapabilities)
 }
 
 // Contradictory descriptions are programming errors, and are reported at once.
-TEST(ConfigSpace, RejectsInvalidDescriptions)
+TEST(ConfigSpace, RejectsInvalidDeviceDescriptions)
 {
 	const auto refused = [](auto &&spoil) {
 		PciDescription description;

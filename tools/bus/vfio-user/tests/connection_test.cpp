@@ -112,7 +112,7 @@ TEST_F(ClientConnection, TruncatedGuestMemoryDisconnectsTheClient)
 
 // If a client sends a descriptor and this process cannot open more, the client gets no error
 // message, and the log reports that it was not the client's fault.
-TEST_F(ClientConnection, FileDescriptorExhaustionIsReported)
+TEST_F(ClientConnection, LackOfFileDescriptorsIsLogged)
 {
 	const CapturedLog log;
 	{
@@ -227,7 +227,7 @@ struct Lingering {
 
 // Closing a descriptor that a client has sent may block for long. No card waits for that, including
 // this one. While many such closes are pending, the server accepts no further descriptors.
-TEST_F(ClientConnection, FileDescriptorsThatBlockInCloseAreLimited)
+TEST_F(ClientConnection, NumberOfFileDescriptorsThatBlockInCloseIsLimited)
 {
 	std::vector<FileDescriptor> readers;
 	const auto file = make_memory(4096);
@@ -259,7 +259,7 @@ TEST_F(ClientConnection, FileDescriptorsThatBlockInCloseAreLimited)
 
 // The log output that a client can cause is limited, and the log reports how many lines were
 // omitted.
-TEST_F(ClientConnection, LogLinesPerClientAreLimited)
+TEST_F(ClientConnection, NumberOfLogLinesPerClientIsLimited)
 {
 	const CapturedLog log;
 	FakeDevice other_device;
@@ -299,7 +299,7 @@ TEST_F(ClientConnection, ClientThatDoesNotReadIsDisconnected)
 }
 
 // A slow client that does read gets complete replies.
-TEST_F(ClientConnection, SlowClientIsServed)
+TEST_F(ClientConnection, ClientThatReadsSlowlyGetsCompleteReplies)
 {
 	device_.memory(0)[kMaxDataTransfer - 1] = std::byte{3};
 	for (int i = 0; i < 3; ++i)
@@ -329,7 +329,7 @@ TEST(ServerLifetime, DestroyingTheServerDetachesTheDevice)
 }
 
 // The loop has its own thread, and clients connect one after the other to a socket file.
-TEST(ServerLifetime, ClientConnectsToTheSocketFile)
+TEST(ServerLifetime, ClientsConnectToTheSocketFileOneAfterAnother)
 {
 	const auto directory = std::filesystem::temp_directory_path() /
 			       ("weft-test-" + std::to_string(::getpid()));

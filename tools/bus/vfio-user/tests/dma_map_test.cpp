@@ -105,7 +105,7 @@ TEST_F(DmaMapMessage, NumberOfDmaMappingsIsLimited)
 
 // The total number of bytes is limited as well, however few mappings there are. Mappings that
 // cannot be accessed use no addresses of the process.
-TEST_F(DmaMapMessage, MappedBytesAreLimited)
+TEST_F(DmaMapMessage, NumberOfMappedBytesIsLimited)
 {
 	constexpr std::uint64_t most = kMaxDmaMaps * kSharedBytesPerMapping;
 	const auto fd = make_memory(2 * most);

@@ -93,7 +93,7 @@ TEST_F(Stream, FileDescriptorsStayWithTheirMessage)
 }
 
 // More descriptors than a message can have close the connection, and none of them leaks.
-TEST_F(Stream, DescriptorsPerMessageAreLimited)
+TEST_F(Stream, NumberOfFileDescriptorsPerMessageIsLimited)
 {
 	const auto before = ::dup(0);
 	::close(before);

@@ -31,7 +31,7 @@ TEST_F(RegionInfoMessage, ReportsTheSizeAndFlagsOfEachRegion)
 
 // The reply contains the part of a region that can be mapped, and carries its file. A client whose
 // buffer is too small gets the size that it needs.
-TEST_F(RegionInfoMessage, MappablePartIsReportedWithItsFile)
+TEST_F(RegionInfoMessage, MappablePartOfARegionIsReportedWithItsFileDescriptor)
 {
 	const FileDescriptor file = make_memory(FakeDevice::kBar2Size);
 	device_.mapped = {.fd = file.get(), .offset = 0x10000, .size = 0x20000};

@@ -10,7 +10,7 @@ namespace
 using RegionIoFdsMessage = GreetedTest;
 
 // No region offers descriptors for its accesses.
-TEST_F(RegionIoFdsMessage, ReturnsNoDescriptors)
+TEST_F(RegionIoFdsMessage, ReturnsNoFileDescriptors)
 {
 	const auto reply =
 		client().call(Command::get_region_io_fds, bytes_of(RegionIoFds{16, 0, 2, 0}));

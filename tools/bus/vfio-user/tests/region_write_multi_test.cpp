@@ -59,7 +59,7 @@ TEST_F(RegionWriteMultiMessage, RefusesMalformedRequests)
 // A message has no more writes than QEMU puts into one. The number of writes in a slice of the loop
 // is limited as well, however many messages they come in, so that other tasks of the loop run in
 // between.
-TEST_F(RegionWriteMultiMessage, WritesPerMessageAreLimited)
+TEST_F(RegionWriteMultiMessage, NumberOfWritesPerMessageIsLimited)
 {
 	const auto many = [&](std::size_t count) {
 		return bytes_of(RegionWriteMulti{count},

@@ -55,7 +55,7 @@ TEST_F(RegionWriteMessage, LargeWritesAreExecutedInSlices)
 }
 
 // The largest transfer is accepted.
-TEST_F(RegionWriteMessage, AcceptsTheLargestTransfer)
+TEST_F(RegionWriteMessage, AcceptsAWriteOfTheMaximumTransferSize)
 {
 	EXPECT_EQ(write({0, 0, kMaxDataTransfer}, kMaxDataTransfer), 0u);
 	ASSERT_EQ(device_.writes.size(), 1u);

@@ -54,7 +54,7 @@ TEST_F(Reset, FunctionLevelResetResetsTheDevice)
 }
 
 // The payload of a reset is ignored.
-TEST_F(Reset, PayloadOfResetIsIgnored)
+TEST_F(Reset, PayloadOfTheResetMessageIsIgnored)
 {
 	EXPECT_EQ(client().call(Command::reset, Bytes(100)).error(), 0u);
 	const auto event = make_event();

@@ -85,7 +85,7 @@ TEST_F(SetIrqsMessage, PendingInterruptIsDeliveredWhenItsEventfdIsSet)
 }
 
 // No message is sent while MSI-X or bus mastering is disabled.
-TEST_F(SetIrqsMessage, MsixInterruptsAreSentOnlyIfEnabled)
+TEST_F(SetIrqsMessage, MsixInterruptsRequireMsixEnableAndBusMastering)
 {
 	EXPECT_EQ(set(kIrqMsix, kTriggerByEvent, 0, 1, {first_.get()}), 0u);
 	device_.host().raise_msix(0);
@@ -193,7 +193,7 @@ TEST_F(SetIrqsMessage, FullEventfdDoesNotBlockTheServer)
 
 // Only eventfds are accepted for interrupts, as QEMU and KVM use them. Another descriptor could
 // block the device, or keep open the connection of a client that has exited.
-TEST_F(SetIrqsMessage, DescriptorsOtherThanEventfdsAreRefused)
+TEST_F(SetIrqsMessage, FileDescriptorsOtherThanEventfdsAreRefused)
 {
 	constexpr std::uint32_t unmask_by_event = kIrqSetDataEventfd | kIrqSetActionUnmask;
 	int ends[2];
@@ -215,7 +215,7 @@ TEST_F(SetIrqsMessage, DescriptorsOtherThanEventfdsAreRefused)
 
 // A descriptor that stays readable after each read is not watched any more. A descriptor that the
 // client has read first does not block, whatever its flag.
-TEST_F(SetIrqsMessage, PersistentlyReadableUnmaskEventfdIsDropped)
+TEST_F(SetIrqsMessage, UnmaskEventfdThatStaysReadableIsNoLongerWatched)
 {
 	constexpr std::uint32_t unmask_by_event = kIrqSetDataEventfd | kIrqSetActionUnmask;
 	const FileDescriptor endless(::eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE));

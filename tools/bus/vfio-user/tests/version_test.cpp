@@ -42,7 +42,7 @@ TEST_F(Version, QemuVersionRequestIsAccepted)
 }
 
 // The reply contains only capabilities that were proposed, with values not above the proposed ones.
-TEST_F(Version, ReplyHasASubsetOfTheCapabilities)
+TEST_F(Version, ReplyHasASubsetOfTheProposedCapabilities)
 {
 	const auto reply = propose(bytes_of(
 		VersionHeader{0, 0},
@@ -87,7 +87,7 @@ TEST_F(Version, MalformedCapabilitiesAreRefused)
 // Valid data is refused because of its size before it is parsed: deeply nested data of the full
 // length would overflow the stack of any code that copies it. A proposal of the largest size is
 // accepted.
-TEST_F(Version, SizeOfCapabilitiesIsLimited)
+TEST_F(Version, OversizedCapabilitiesAreRefused)
 {
 	const VersionHeader header{0, 1};
 	constexpr std::size_t deep = 400000;
@@ -117,7 +117,7 @@ TEST_F(Version, CapabilitiesOfTheWrongTypeAreIgnored)
 }
 
 // VERSION comes first, and only once.
-TEST_F(Version, VersionMustBeTheFirstRequestAndSentOnce)
+TEST_F(Version, VersionRequestMustComeFirstAndOnlyOnce)
 {
 	EXPECT_EQ(client().call(Command::reset).error(), EINVAL);
 	EXPECT_EQ(client().greet().error(), 0u);

@@ -75,7 +75,7 @@ protected:
 };
 
 // The channel requests an acknowledgement, and returns after it has arrived.
-TEST_F(ChannelTest, CallReturnsAfterTheAcknowledgement)
+TEST_F(ChannelTest, CallWaitsForTheAcknowledgementOfThePeer)
 {
 	bool answered = false;
 	environment_.on_wait = [&] {
@@ -92,7 +92,7 @@ TEST_F(ChannelTest, CallReturnsAfterTheAcknowledgement)
 	EXPECT_FALSE(channel_->call(1));
 }
 
-TEST_F(ChannelTest, ReportsAMissingReply)
+TEST_F(ChannelTest, CallFailsWithoutAMatchingReply)
 {
 	ASSERT_TRUE(channel_);
 	environment_.on_wait = [] { return false; };
@@ -105,7 +105,7 @@ TEST_F(ChannelTest, ReportsAMissingReply)
 }
 
 // A pipe cannot carry an answer.
-TEST_F(ChannelTest, AcceptsOnlyTheMatchingReply)
+TEST_F(ChannelTest, PipeIsRefusedAsAChannel)
 {
 	std::array<int, 2> ends;
 	ASSERT_EQ(::pipe(ends.data()), 0);

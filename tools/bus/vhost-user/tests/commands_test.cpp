@@ -42,7 +42,7 @@ TEST_F(Commands, GuestSeesNoInterruptPinOrIntxStatus)
 }
 
 // As UML does when it copies, one command transfers more than a register, up to a page.
-TEST_F(Commands, BarMemoryCanBeReadWrittenAndFilledInBlocks)
+TEST_F(Commands, OneCommandReadsWritesOrFillsUpToAPageOfBarMemory)
 {
 	Bytes data(kMaxTransfer);
 	for (std::size_t i = 0; i < data.size(); ++i)
@@ -129,7 +129,7 @@ TEST_F(Commands, CommandsMaySpanSeveralDescriptors)
 
 // The guest is called after posted commands, so that it frees their memory. It polls for answers
 // that it waits for.
-TEST_F(Commands, GuestIsNotifiedOfCompletedPostedWrites)
+TEST_F(Commands, GuestIsNotifiedAfterPostedWritesButNotAfterReads)
 {
 	guest().take_calls();
 	guest().write<std::uint32_t>(0, 0, 1);

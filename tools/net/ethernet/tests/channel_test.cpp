@@ -61,7 +61,7 @@ TEST_F(EthernetChannel, FramesArriveInOrderInBothDirections)
 
 // The frames for a card whose loop does not run are limited. Frames beyond the limit are dropped
 // and counted.
-TEST_F(EthernetChannel, QueuedBytesAreLimited)
+TEST_F(EthernetChannel, NumberOfQueuedBytesIsLimited)
 {
 	open_card();
 	const std::size_t each = some_frame(0, 1000)->size() + Channel::kOverhead;

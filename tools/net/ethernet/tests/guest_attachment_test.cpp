@@ -178,7 +178,7 @@ TEST_F(EthernetGuestAttachment, ProtocolErrorClosesOnlyThatConnection)
 
 // If a guest never reads, frames for it are dropped as a whole beyond the limit. Traffic of others
 // continues.
-TEST_F(EthernetGuestAttachment, ClientThatDoesNotReadAffectsOnlyItself)
+TEST_F(EthernetGuestAttachment, FramesToAGuestThatDoesNotReadAreDroppedAndOtherGuestsAreUnaffected)
 {
 	Client a = connect("a"), b = connect("b"), c = connect("c");
 	constexpr int frames = 900;

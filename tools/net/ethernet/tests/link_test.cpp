@@ -101,7 +101,7 @@ TEST_F(EthernetLink, ReducingTheDelayDoesNotReorderFrames)
 	EXPECT_EQ(b.fillers(), "xy");
 }
 
-TEST_F(EthernetLink, LossMatchesItsRate)
+TEST_F(EthernetLink, LossMatchesTheConfiguredRate)
 {
 	set({.loss = 0.25});
 	for (int i = 0; i < 4000; ++i)
@@ -159,7 +159,7 @@ TEST_F(EthernetLink, ReorderingSwapsFrames)
 	EXPECT_EQ(b.fillers(), "bac");
 }
 
-TEST_F(EthernetLink, QueuedBytesAreLimited)
+TEST_F(EthernetLink, NumberOfQueuedBytesIsLimited)
 {
 	set({.delay = 1s});
 	// For small frames, the overhead is most of the size.
@@ -220,7 +220,7 @@ TEST_F(EthernetLink, ReorderedFramesAreStillDelayedAndDuplicated)
 
 // If many bytes are due at once, they are delivered in parts, so that the readers' output is
 // written in between.
-TEST_F(EthernetLink, FramesDueTogetherAreDeliveredInSlices)
+TEST_F(EthernetLink, ManyFramesDueAtTheSameTimeAreDeliveredInSlices)
 {
 	set({.delay = 5ms});
 	for (int i = 0; i < 100; ++i)

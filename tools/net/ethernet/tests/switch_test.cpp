@@ -51,7 +51,7 @@ public:
 	std::list<Link> links;
 };
 
-TEST_F(EthernetSwitch, FloodsUnknownAddressesAndLearnsSources)
+TEST_F(EthernetSwitch, FloodsFramesToUnknownAddressesAndLearnsSourceAddresses)
 {
 	a.port.send(frame_to(kB, kA, '1'));
 	EXPECT_EQ(b.fillers() + "|" + c.fillers() + "|" + a.fillers(), "1|1|");
@@ -106,7 +106,7 @@ TEST_F(EthernetSwitch, DoesNotLearnGroupAddresses)
 
 // A port that uses a million source addresses evicts only its own entries. Those of other ports
 // stay.
-TEST_F(EthernetSwitch, AddressesLearntPerPortAreLimited)
+TEST_F(EthernetSwitch, NumberOfAddressesLearntPerPortIsLimited)
 {
 	b.port.send(frame_to(kBroadcast, kB));
 	for (Address i = 0; i < 10 * Switch::kMostAddresses; ++i)
@@ -138,7 +138,7 @@ std::uint64_t floods(std::uint64_t bytes, std::size_t size, unsigned ports)
 
 // The limit applies only to frames that a port floods: not to its other frames, and not to the
 // frames of other ports.
-TEST_F(EthernetSwitch, FloodedTrafficPerPortIsLimited)
+TEST_F(EthernetSwitch, RateOfFloodedTrafficPerPortIsLimited)
 {
 	b.port.send(frame_to(kBroadcast, kB));
 	forget();
@@ -181,7 +181,7 @@ TEST_F(EthernetSwitch, FloodLimitCountsBytesNotFrames)
 	EXPECT_EQ(most(60), 2000u);
 }
 
-TEST_F(EthernetSwitch, FloodLimitCountsEachEgressPort)
+TEST_F(EthernetSwitch, FloodLimitCountsEachCopyOfAFloodedFrame)
 {
 	std::list<Node> more;
 	for (unsigned i = 3; i < 30; ++i)

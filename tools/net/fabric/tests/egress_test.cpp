@@ -109,7 +109,7 @@ struct Route {
 
 // The thread that returns a credit sends a limited number of packets, and other threads send the
 // rest in order.
-TEST(Egress, CreditReturnSendsALimitedNumberOfPackets)
+TEST(Egress, ThreadThatReturnsACreditSendsALimitedNumberOfPackets)
 {
 	Fabric fabric;
 	Route route(fabric, "a");
@@ -120,7 +120,7 @@ TEST(Egress, CreditReturnSendsALimitedNumberOfPackets)
 }
 
 // A thread that sends is not kept busy by other threads that add packets as fast as it sends them.
-TEST(Egress, ContinuousSenderDoesNotMonopoliseAnotherThread)
+TEST(Egress, ThreadStopsSendingAtItsPacketBudgetWhilePacketsAreAdded)
 {
 	constexpr std::uint32_t last = 20000;
 	Fabric fabric;
@@ -136,7 +136,7 @@ TEST(Egress, ContinuousSenderDoesNotMonopoliseAnotherThread)
 }
 
 // Packets that pass through several queues share one budget.
-TEST(Egress, DownstreamQueuesShareThePacketBudgetOfASend)
+TEST(Egress, QueuesThatOneThreadDrainsShareItsPacketBudget)
 {
 	Fabric fabric;
 	Route near(fabric, "near"), far(fabric, "far");
@@ -153,7 +153,7 @@ TEST(Egress, DownstreamQueuesShareThePacketBudgetOfASend)
 }
 
 // If the peer has no memory for a packet, only that packet is lost.
-TEST(Egress, DownstreamFailureDropsOnlyThatPacket)
+TEST(Egress, ExceptionInTheReceiverDropsOnlyThePacketThatCausedIt)
 {
 	Fabric fabric;
 	Route route(fabric, "a");

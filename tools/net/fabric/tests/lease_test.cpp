@@ -62,7 +62,7 @@ TEST(MemoryLease, RevokedLeaseMakesAllReferencesUnreadable)
  * lease. Unmapping guest memory takes long, and packets are destroyed on the threads of other
  * guests.
  */
-TEST(MemoryLease, RevocationReleasesTheMemoryImmediately)
+TEST(MemoryLease, RevocationFreesTheMemoryImmediately)
 {
 	auto memory = std::make_shared<Memory>(100, std::byte{1});
 	const std::weak_ptr<Memory> alive = memory;

@@ -59,7 +59,7 @@ TEST_F(TwoNodes, PacketArrivesUnchangedWithoutACopy)
 	EXPECT_EQ((8u + 12 + 8 + 100 + 4) / 4, b.port.counters().rcv_data);
 }
 
-TEST_F(TwoNodes, CreditsLimitTheQueueAndWakeTheSender)
+TEST_F(TwoNodes, SenderWithoutCreditsIsNotifiedWhenACreditReturns)
 {
 	for (std::uint32_t i = 0; i < 16; i++)
 		EXPECT_EQ(Sent::done, send(i));
@@ -134,7 +134,7 @@ TEST_F(TwoNodes, LinkComesUpAfterTraining)
  * The far end is in another process and has not agreed. Later it goes down, and this end trains
  * again.
  */
-TEST_F(TwoNodes, LinkStaysDownUntilTheRemoteEndHasAgreed)
+TEST_F(TwoNodes, LinkStaysDownUntilTheRemoteProcessAgreesToBringItUp)
 {
 	b.port.withhold(true);
 	EXPECT_TRUE(link.up()) << "not before the state is looked at";
@@ -193,7 +193,7 @@ TEST_F(TwoNodes, DelayPreservesOrder)
 }
 
 // A packet that waits for another one to overtake it in vain still has the delay of the link.
-TEST_F(TwoNodes, PacketHeldForReorderingIsStillDelayed)
+TEST_F(TwoNodes, PacketThatWaitsToBeOvertakenIsStillDelayed)
 {
 	link.set_faults({.delay = 60ms, .reordering = 1});
 	const auto begin = std::chrono::steady_clock::now();
@@ -203,7 +203,7 @@ TEST_F(TwoNodes, PacketHeldForReorderingIsStillDelayed)
 }
 
 // A packet that waits to be overtaken is still duplicated.
-TEST_F(TwoNodes, PacketHeldForReorderingIsStillDuplicated)
+TEST_F(TwoNodes, PacketThatWaitsToBeOvertakenIsStillDuplicated)
 {
 	link.set_faults({.duplication = 1, .reordering = 1});
 	ASSERT_EQ(Sent::done, send(1));
@@ -256,7 +256,7 @@ TEST_F(CmMessageFaults, LossAffectsOnlyCmMessages)
 	EXPECT_EQ(0u, b.port.counters().symbol_errors);
 }
 
-TEST_F(CmMessageFaults, MessageIsDuplicated)
+TEST_F(CmMessageFaults, DuplicationAffectsOnlyCmMessages)
 {
 	link.set_faults({.cm_duplication = 1});
 	send_mad(ib::MgmtClass::com_mgt, 1);
@@ -284,7 +284,7 @@ TEST_F(CmMessageFaults, CorruptionChangesOneByteOfAMessage)
 }
 
 // The late messages stay on the link until it is destroyed.
-TEST_F(CmMessageFaults, DelayedMessageIsOvertakenAndHoldsNoCredit)
+TEST_F(CmMessageFaults, DelayedMessageIsOvertakenAndUsesNoCredit)
 {
 	link.set_faults({.cm_lateness = 1, .cm_delay = 24h});
 	// The receiver has 16 buffers.
@@ -297,7 +297,7 @@ TEST_F(CmMessageFaults, DelayedMessageIsOvertakenAndHoldsNoCredit)
 		EXPECT_EQ(2u, next().header.tid);
 }
 
-TEST_F(CmMessageFaults, DelayedMessagesArrive)
+TEST_F(CmMessageFaults, AllDelayedMessagesAreDelivered)
 {
 	link.set_faults({.cm_lateness = 1, .cm_delay = 1ms});
 	for (std::uint64_t i = 0; i < 10; i++)
@@ -366,7 +366,7 @@ Outcome run_with(const Faults &faults, std::uint64_t seed, std::uint32_t count,
 	return outcome;
 }
 
-TEST(LinkFaults, LossMatchesItsRateAndSeed)
+TEST(LinkFaults, LossMatchesTheConfiguredRateAndDependsOnTheSeed)
 {
 	Outcome outcome = run_with({.loss = 0.1}, 1, 5000);
 	EXPECT_NEAR(4500, static_cast<double>(outcome.psns.size()), 120);
@@ -386,7 +386,7 @@ TEST(LinkFaults, FaultSeedDependsOnTheLinkNumber)
 	EXPECT_EQ(with_number(2), with_number(2));
 }
 
-TEST(LinkFaults, DuplicatesFollowTheirOriginal)
+TEST(LinkFaults, EachDuplicateArrivesDirectlyAfterItsOriginal)
 {
 	Outcome outcome = run_with({.duplication = 0.2}, 3, 2000);
 	EXPECT_NEAR(2400, static_cast<double>(outcome.psns.size()), 100);
@@ -404,7 +404,7 @@ TEST(LinkFaults, CrcsDetectCorruption)
 	EXPECT_NEAR(2000, static_cast<double>(silent.psns.size() + silent.errors), 5);
 }
 
-TEST(LinkFaults, ReorderingLosesNothing)
+TEST(LinkFaults, ReorderingLosesNoPackets)
 {
 	Outcome outcome = run_with({.reordering = 0.1}, 6, 2000);
 	EXPECT_FALSE(std::is_sorted(outcome.psns.begin(), outcome.psns.end()));

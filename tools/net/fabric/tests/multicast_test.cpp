@@ -166,7 +166,7 @@ TEST_F(MulticastStorm, SenderIsThrottledWithoutLoss)
 		EXPECT_TRUE(member->in_order);
 }
 
-TEST_F(MulticastStorm, MulticastReplicationIsFairToEachSender)
+TEST_F(MulticastStorm, PendingCopiesForOneSenderDoNotDelayAnotherSender)
 {
 	unsigned sent = 0;
 	while (sent < 300 && send(*first, 5, sent) == Sent::done)

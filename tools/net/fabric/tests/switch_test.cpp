@@ -67,7 +67,7 @@ TEST_F(OneSwitch, AnswersNodeInfoOverOneHop)
 	EXPECT_EQ(0, answer->header.hop_ptr);
 }
 
-TEST_F(OneSwitch, ForwardsDirectedRoutes)
+TEST_F(OneSwitch, ForwardsDirectedRouteSmps)
 {
 	MadNode other(b, 0x200);
 	auto answer = sm.ask({1, 2}, MadMethod::get, ib::attr_node_info);
@@ -79,7 +79,7 @@ TEST_F(OneSwitch, ForwardsDirectedRoutes)
 	EXPECT_EQ(0x100u, ib::smp_attribute<ib::NodeInfo>(*answer).node_guid);
 }
 
-TEST_F(OneSwitch, PortStateFollowsTheLinkAndSetPortInfo)
+TEST_F(OneSwitch, PortStateChangesWithTheLinkAndWithSetPortInfo)
 {
 	auto state = [&](std::uint32_t port) {
 		auto answer = sm.ask({1}, MadMethod::get, ib::attr_port_info, port);
@@ -133,7 +133,7 @@ TEST_F(OneSwitch, RejectsUnknownAttributes)
 		  status(MadMethod::set, ib::attr_node_info, 0));
 }
 
-TEST_F(OneSwitch, ForwardsUnicastOnlyIfActiveAndRouted)
+TEST_F(OneSwitch, ForwardsUnicastOnlyIfBothPortsAreActiveAndTheLidIsRouted)
 {
 	PacketNode c(fabric.add_port("c"));
 	PacketNode node(b);

@@ -170,7 +170,7 @@ TEST_F(Refusal, WriteWithoutAccessRightIsRefused)
 	expect(errors::kAccess);
 }
 
-TEST_F(Refusal, MessageLongerThanItsReceiveIsRefused)
+TEST_F(Refusal, MessageLongerThanTheReceiveBufferIsRefused)
 {
 	deliver(send(pattern(60), 1, 0, false));
 	EXPECT_FALSE(b.end);
@@ -178,14 +178,14 @@ TEST_F(Refusal, MessageLongerThanItsReceiveIsRefused)
 	expect(errors::kMessageTooLong);
 }
 
-TEST_F(Refusal, MessageWithoutAReceiveIsRefused)
+TEST_F(Refusal, MessageWithoutAPostedReceiveIsRefused)
 {
 	b.receives.clear();
 	deliver(send(data));
 	expect(errors::kNoBuffer);
 }
 
-TEST_F(Refusal, MessageWithAGapIsRefused)
+TEST_F(Refusal, MessageWithAGapInItsOffsetsIsRefused)
 {
 	deliver(send(data, 1, 0, false));
 	deliver(send(data, 1, 51));
@@ -384,7 +384,7 @@ TEST_F(Refusal, ReceivedTerminateClosesTheStream)
 }
 
 // A message whose source cannot be read is not sent in part. The FPDUs before it are complete.
-TEST_F(Refusal, UnreadableSendSourceTerminatesTheStream)
+TEST_F(Refusal, SendFromUnreadableMemoryTerminatesTheStream)
 {
 	deliver(write({}, 0, 0));
 	b.stream.post({.opcode = Opcode::send,

@@ -86,7 +86,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, MpaModes,
 					   Route{true, false, true, 7},
 					   Route{false, true, false, 1}));
 
-TEST(Stream, SendOpcodesAreReportedToTheReceiver)
+TEST(Stream, SolicitedAndInvalidateSendsAreReportedToTheReceiver)
 {
 	Pair pair;
 	auto &[a, b] = pair;
@@ -189,7 +189,7 @@ TEST(Stream, CrcIsUsedIfEitherSideRequestsIt)
 }
 
 // RFC 6581 section 6: each side's outstanding Reads are limited to what the other side can answer.
-TEST(Stream, OutstandingReadsAreLimitedAsNegotiated)
+TEST(Stream, NumberOfOutstandingReadsIsLimitedToTheNegotiatedOrd)
 {
 	StreamConfig first = initiator({.revision = 2, .enhanced = Enhanced{.ird = 3, .ord = 9}});
 	first.ird = 3;
@@ -278,7 +278,7 @@ TEST(Stream, PeerToPeerModeIsNegotiated)
 	}
 }
 
-TEST(Stream, CleanAndAbortiveCloseAreDistinguished)
+TEST(Stream, StreamReportsWhetherTheConnectionWasClosedOrLost)
 {
 	Pair pair;
 	auto &[a, b] = pair;
@@ -295,7 +295,7 @@ TEST(Stream, CleanAndAbortiveCloseAreDistinguished)
 	EXPECT_TRUE(b.output().empty());
 }
 
-TEST(Stream, CloseWithOutstandingReadIsAnError)
+TEST(Stream, CloseWithAnOutstandingReadIsReportedAsAConnectionLoss)
 {
 	Pair pair;
 	auto &[a, b] = pair;
@@ -330,7 +330,7 @@ TEST(Stream, ReadFromAPeerWithZeroIrdClosesTheStream)
 }
 
 // A request does not complete until TCP has taken its data.
-TEST(Stream, CloseWithUnreadDataIsAnError)
+TEST(Stream, CloseWithUnsentDataIsReportedAsAConnectionLoss)
 {
 	Pair pair;
 	pump(pair.a, pair.b);
@@ -359,7 +359,7 @@ TEST(Stream, FpduWithMarkersFitsIntoASegment)
 
 // The stream is ended after each of its bytes in turn. The end is orderly between messages, and an
 // error elsewhere. Messages before the end are correct.
-TEST(Stream, MessagesMayBeFragmentedAtEveryByte)
+TEST(Stream, CloseInsideAMessageIsReportedAsAConnectionLoss)
 {
 	const auto talk = [](Party &a, Party &b) {
 		b.receives = {2000, 10};

@@ -179,7 +179,7 @@ TEST_F(IwarpTcp, TerminateReportsTheErrorToThePeer)
 	EXPECT_EQ(client.end, (End{End::Kind::terminated, errors::kTaggedInvalidStag}));
 }
 
-TEST_F(IwarpTcp, RejectIsReportedWithItsPrivateData)
+TEST_F(IwarpTcp, MpaRejectIsReportedWithItsPrivateData)
 {
 	listen();
 	server.accepts = false;
@@ -255,7 +255,7 @@ TEST_F(IwarpTcp, UnansweredCloseResetsTheConnection)
 }
 
 // Requests that were posted before the close are completed, in both directions.
-TEST_F(IwarpTcp, CloseWaitsForPostedRequests)
+TEST_F(IwarpTcp, CloseWaitsUntilPostedRequestsAreComplete)
 {
 	establish();
 	server.receives = {10};
@@ -274,7 +274,7 @@ TEST_F(IwarpTcp, CloseWaitsForPostedRequests)
 	EXPECT_EQ(client.end, End{End::Kind::closed});
 }
 
-TEST_F(IwarpTcp, AbortIsReportedAsConnectionLost)
+TEST_F(IwarpTcp, AbortIsReportedToThePeerAsConnectionLost)
 {
 	establish();
 	client.carrier->abort();
@@ -284,7 +284,7 @@ TEST_F(IwarpTcp, AbortIsReportedAsConnectionLost)
 }
 
 // A carrier without an owner stores no data and reports nothing.
-TEST_F(IwarpTcp, ConnectionWithoutOwnerPlacesNoData)
+TEST_F(IwarpTcp, CarrierWithoutAnOwnerWritesNoReceivedDataToMemory)
 {
 	establish();
 	const Bytes before = server.regions[kRemote].bytes;

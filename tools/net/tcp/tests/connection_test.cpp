@@ -169,7 +169,7 @@ TEST_F(Tcp, DataSurvivesAllFaultsCombined)
 }
 
 // A lost part of a window is retransmitted soon.
-TEST_F(Tcp, BurstLossIsRepairedQuickly)
+TEST_F(Tcp, BurstLossIsRepairedWithin600Milliseconds)
 {
 	establish();
 	fabric::Faults faults;
@@ -210,7 +210,7 @@ TEST_F(Tcp, ConnectionSurvivesAShortOutageAndTimesOutAfterALongOutage)
 
 // The link goes up and down with a period related to the retransmission timeout. Retransmissions
 // must not always meet the same phase.
-TEST_F(Tcp, RetransmissionIsNotInPhaseWithAFlappingLink)
+TEST_F(Tcp, TransferCompletesOverALinkThatFlapsPeriodically)
 {
 	establish();
 	fabric::Faults faults;
@@ -231,7 +231,7 @@ TEST_F(Tcp, RetransmissionIsNotInPhaseWithAFlappingLink)
 	EXPECT_FALSE(client.end);
 }
 
-TEST_F(Tcp, SingleSegmentIsAcknowledgedAfterTheDelay)
+TEST_F(Tcp, SingleSegmentIsAcknowledgedAfterTheDelayedAckTimeout)
 {
 	establish();
 	client.output = {1};
@@ -245,7 +245,7 @@ TEST_F(Tcp, SingleSegmentIsAcknowledgedAfterTheDelay)
 }
 
 // Each piece that was written is sent as one segment, as RFC 5044 requires for FPDUs.
-TEST_F(Tcp, SegmentBoundariesArePreserved)
+TEST_F(Tcp, EachWriteIsSentAsOneSegment)
 {
 	establish();
 	client.output = some_bytes(700 * 20, 5);
@@ -256,7 +256,7 @@ TEST_F(Tcp, SegmentBoundariesArePreserved)
 	EXPECT_EQ(b.frames - frames, 20u);
 }
 
-TEST_F(Tcp, SendBufferIsLimited)
+TEST_F(Tcp, SizeOfTheSendBufferIsLimited)
 {
 	establish();
 	set({}, false);

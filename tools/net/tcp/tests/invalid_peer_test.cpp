@@ -169,7 +169,7 @@ TEST_F(TcpPeer, OverlappingSegmentsAreMerged)
 }
 
 // The amount of data behind a gap is limited.
-TEST_F(TcpPeer, OutOfOrderDataIsLimited)
+TEST_F(TcpPeer, AmountOfBufferedOutOfOrderDataIsLimited)
 {
 	establish();
 	const Bytes one{9};
@@ -264,7 +264,7 @@ TEST_F(TcpPeer, ReceivedDataIsAcknowledgedDuringZeroWindowProbes)
 }
 
 // The peer may have received everything, and only its ACK was lost.
-TEST_F(TcpPeer, AckAfterTimeoutIsAccepted)
+TEST_F(TcpPeer, AckAndRstAfterATimeoutHaveTheHighestSentSequenceNumber)
 {
 	establish();
 	EXPECT_TRUE(server.connection->write(Bytes(3 * 1460, 1)));
@@ -285,7 +285,7 @@ TEST_F(TcpPeer, AckAfterTimeoutIsAccepted)
 	EXPECT_EQ(reset[0].sequence, own + 3 * 1460);
 }
 
-TEST_F(TcpPeer, PeerThatNeverClosesTimesOut)
+TEST_F(TcpPeer, FinWait2TimesOutIfThePeerSendsNeitherDataNorFin)
 {
 	establish();
 	server.connection->close();
@@ -305,7 +305,7 @@ TEST_F(TcpPeer, PeerThatNeverClosesTimesOut)
 	EXPECT_EQ(stack.connections(), 0u);
 }
 
-TEST_F(TcpPeer, ZeroWindowOfADeadPeerTimesOut)
+TEST_F(TcpPeer, ConnectionTimesOutIfZeroWindowProbesAreNotAnswered)
 {
 	establish();
 	Segment shut = segment(kAck, 1001, own);
@@ -318,7 +318,7 @@ TEST_F(TcpPeer, ZeroWindowOfADeadPeerTimesOut)
 
 // Data that is sent after a closed window has opened has all its retries and a new timeout, however
 // often the window was probed.
-TEST_F(TcpPeer, OpenedWindowRestartsSending)
+TEST_F(TcpPeer, RetransmissionLimitIsResetWhenAZeroWindowOpens)
 {
 	establish();
 	Segment shut = segment(kAck, 1001, own);
@@ -424,7 +424,7 @@ TEST_F(TcpPeer, ChallengeAcksAreRateLimited)
 }
 
 // A very old ACK number must have been guessed, so the segment's data is not accepted either.
-TEST_F(TcpPeer, DataWithAnOldAckIsRejected)
+TEST_F(TcpPeer, DataWithAVeryOldAckNumberIsRejected)
 {
 	establish();
 	const Bytes one{1};
@@ -435,7 +435,7 @@ TEST_F(TcpPeer, DataWithAnOldAckIsRejected)
 }
 
 // The number of half-open connections is limited, and they never displace established ones.
-TEST_F(TcpPeer, HalfOpenConnectionsAreLimited)
+TEST_F(TcpPeer, NumberOfHalfOpenConnectionsIsLimited)
 {
 	establish();
 	for (std::uint32_t i = 0; i < 3 * Stack::kMostUnfinished; ++i) {
@@ -523,7 +523,7 @@ TEST_F(TcpPeer, TimeWaitConnectionsAreEvictedFirst)
 }
 
 // The connection is removed even if its user cannot be notified.
-TEST_F(TcpPeer, ConnectionIsClosedEvenIfItsCallbackThrows)
+TEST_F(TcpPeer, ConnectionIsRemovedEvenIfItsEndedCallbackThrows)
 {
 	struct Failing final : User {
 		void connected() override {}
@@ -620,7 +620,7 @@ TEST_F(TcpPeer, ArpAndPingAreAnswered)
 
 // The number of neighbour entries is limited even if a host claims every address. The newest ones
 // are kept.
-TEST_F(TcpPeer, NeighbourTableIsLimited)
+TEST_F(TcpPeer, NumberOfNeighbourEntriesIsLimited)
 {
 	unsigned asked = 0, lost = 0, reached = 0;
 	Neighbours neighbours(loop, [&](Ip) { ++asked; }, [&](Ip) { ++lost; });

@@ -21,7 +21,7 @@ std::uint16_t plain_sum(View bytes, std::uint32_t begin)
 	return static_cast<std::uint16_t>(sum);
 }
 
-TEST(TcpWire, ChecksumsMatchTheRfc)
+TEST(TcpWire, ChecksumsMatchRfc1071)
 {
 	const Bytes example{0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7}; // section 3
 	EXPECT_EQ(checksum(example), 0xffff - 0xddf2);

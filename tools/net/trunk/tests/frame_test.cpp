@@ -67,7 +67,7 @@ TEST(TrunkFrame, PacketIsUnchangedByTheTrunkEncoding)
 	}
 }
 
-TEST(TrunkFrame, PacketKeepsItsIcrcError)
+TEST(TrunkFrame, IcrcErrorOfAPacketIsPreservedByTheTrunkEncoding)
 {
 	Packet sent = ud_packet(1, 2, 100);
 	sent.set_icrc_error();
@@ -149,7 +149,7 @@ TEST(TrunkFrame, MalformedControlFramesAreRefused)
 	EXPECT_FALSE(read_bye(bytes(ByeBody{Reason::key, {0, 0, 1}})));
 }
 
-TEST(TrunkFrameReader, FramesAreAssembledFromSingleBytes)
+TEST(TrunkFrameReader, FramesReceivedByteByByteAreReassembled)
 {
 	const Buffer bye = make_frame(FrameType::bye, ByeBody{Reason::removed, {}});
 	const Buffer alive = make_frame(FrameType::alive);
@@ -168,7 +168,7 @@ TEST(TrunkFrameReader, FramesAreAssembledFromSingleBytes)
 	EXPECT_EQ(types[199], FrameType::alive);
 }
 
-TEST(TrunkFrameReader, OversizedUnknownAndReservedFramesAreMalformed)
+TEST(TrunkFrameReader, FramesWithInvalidSizeTypeOrReservedBytesAreRefused)
 {
 	const auto malformed = [](std::uint32_t size, unsigned type, std::uint8_t zero = 0) {
 		const FrameHeader header{size, static_cast<FrameType>(type), {0, 0, zero}};

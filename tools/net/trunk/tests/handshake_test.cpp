@@ -157,7 +157,7 @@ TEST(TrunkHandshake, PeerWithADifferentKeyIsRefused)
 }
 
 // An end without the key returns what it receives, or what it received on another connection.
-TEST(TrunkHandshake, ReflectedOrRepeatedProofIsRefused)
+TEST(TrunkHandshake, ReflectedOrReplayedProofIsRefused)
 {
 	const Key key = key_of(1);
 	Handshake connects(Role::connects, "west", key);
@@ -174,7 +174,7 @@ TEST(TrunkHandshake, ReflectedOrRepeatedProofIsRefused)
 	EXPECT_EQ(again.reason(), Reason::key);
 }
 
-TEST(TrunkHandshake, MismatchedHelloIsRefusedWithItsReason)
+TEST(TrunkHandshake, RefusalOfAMismatchedHelloReportsTheReason)
 {
 	const Key key = key_of(1);
 	const Buffer good = Handshake(Role::connects, "west", key).hello();
@@ -246,7 +246,7 @@ TEST(TrunkHandshake, RefusalReportsBothProtocolVersions)
 }
 
 // RFC 4231, test case 3. Its key of 20 bytes is padded with zeroes, as in HMAC.
-TEST(TrunkKey, KeyAuthenticatesByHmacSha256)
+TEST(TrunkKey, KeyAuthenticatesDataWithHmacSha256)
 {
 	SecretBytes bytes(20, std::byte{0xaa});
 	bytes.resize(Key::kLeastBytes);
@@ -288,7 +288,7 @@ TEST(TrunkKey, KeyIsExcludedFromCoreDumps)
 	::unlink(file.c_str());
 }
 
-TEST(TrunkKey, UnsuitableKeyFilesAreRefused)
+TEST(TrunkKey, KeyFilesOfInvalidSizeModeOwnerOrTypeAreRefused)
 {
 	const auto directory = std::filesystem::path(::testing::TempDir()) /
 			       ("trunk-key." + std::to_string(::getpid()));

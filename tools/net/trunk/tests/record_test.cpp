@@ -80,7 +80,7 @@ TEST_F(RecordTest, QueuedFramesShareARecord)
 	EXPECT_FALSE(reader_.partial());
 }
 
-TEST_F(RecordTest, LargestFramesAreReadFromRecordsOfBoundedLength)
+TEST_F(RecordTest, FrameOfMaximumSizeFillsARecord)
 {
 	const Buffer body(kMostBody);
 	const Buffer largest = make_frame(FrameType::packet, std::span(body));
@@ -169,7 +169,7 @@ TEST_F(RecordTest, RecordOfAnotherConnectionIsDetected)
 	EXPECT_EQ(reader_.wrong(), Reason::record);
 }
 
-TEST_F(RecordTest, TruncatedRecordIsIncomplete)
+TEST_F(RecordTest, TruncatedRecordIsReportedAsIncomplete)
 {
 	Buffer wire = seal({credits(1)});
 	wire.pop_back();

@@ -97,7 +97,7 @@ public:
 
 } // namespace
 
-TEST_F(TrunkPortTest, LinkIsDownUntilBothEndsAgree)
+TEST_F(TrunkPortTest, LinkStaysDownUntilBothEndsHaveAnswered)
 {
 	build();
 	EXPECT_TRUE(both_down());
@@ -327,7 +327,7 @@ TEST_F(TrunkPortTest, PacketsSentBeforeRetrainingAreDropped)
 }
 
 // Packets that have crossed, and wait for a credit, belong to the link before its training as well.
-TEST_F(TrunkPortTest, PacketsWaitingAtTheFarEndBeforeRetrainingAreDropped)
+TEST_F(TrunkPortTest, RetrainingDropsPacketsThatWaitForCreditsAtTheFarEnd)
 {
 	build();
 	connect();
@@ -408,7 +408,7 @@ TEST_F(TrunkPortTest, PacketsBeyondTheCreditWindowAreAProtocolViolation)
 	EXPECT_STREQ(b->trunk.take(frame_of(*frame)), "a packet without credit");
 }
 
-TEST_F(TrunkPortTest, UnexpectedFramesAreProtocolViolations)
+TEST_F(TrunkPortTest, UnexpectedOrMalformedFramesAreProtocolViolations)
 {
 	build();
 	connect();

@@ -152,7 +152,7 @@ TEST_F(TrunkTest, MadsReachTheOtherFabric)
 	EXPECT_EQ(info.node_guid, 0x210u);
 }
 
-TEST_F(TrunkTest, LinkGoesDownWhenTheOtherDaemonExitsAndRecovers)
+TEST_F(TrunkTest, LinkGoesDownIfTheOtherDaemonExitsAndComesUpWhenItRestarts)
 {
 	listen();
 	const std::string place = address();
@@ -172,7 +172,7 @@ TEST_F(TrunkTest, LinkGoesDownWhenTheOtherDaemonExitsAndRecovers)
 }
 
 // The exception is the same as for a lack of memory. The process continues, and so does the trunk.
-TEST_F(TrunkTest, ExceptionInAHandlerOnlyClosesTheConnection)
+TEST_F(TrunkTest, ExceptionInAHandlerClosesOnlyTheConnection)
 {
 	listen();
 	b.start(Role::connects, address());
@@ -195,7 +195,7 @@ TEST_F(TrunkTest, ExceptionInAHandlerOnlyClosesTheConnection)
 		[&] { return a.trunk->state().last_reason == "internal error: injected"; }));
 }
 
-TEST_F(TrunkTest, DifferentKeyOrTrunkNameIsRefused)
+TEST_F(TrunkTest, PeerWithADifferentKeyOrTrunkNameIsRefused)
 {
 	listen();
 	b.start(Role::connects, address(), key_of(2));
@@ -217,7 +217,7 @@ TEST_F(TrunkTest, DifferentKeyOrTrunkNameIsRefused)
 	EXPECT_TRUE(comes_up());
 }
 
-TEST_F(TrunkTest, UnauthenticatedClientsDoNotDisturbAConnection)
+TEST_F(TrunkTest, UnauthenticatedClientsDoNotInterruptAnAuthenticatedConnection)
 {
 	listen();
 	b.start(Role::connects, address());
@@ -239,7 +239,7 @@ TEST_F(TrunkTest, UnauthenticatedClientsDoNotDisturbAConnection)
 	EXPECT_EQ(a.sw.port(2).counters().link_downed, 0u);
 }
 
-TEST_F(TrunkTest, UnauthenticatedClientsDoNotChangeTheReportedReason)
+TEST_F(TrunkTest, UnauthenticatedClientsDoNotChangeTheReasonWhyATrunkIsDown)
 {
 	listen();
 	EXPECT_EQ(a.trunk->state().last_reason, "it has not been connected yet");
@@ -340,7 +340,7 @@ TEST_F(TrunkTest, SecondDaemonIsRefusedUntilTheFirstIsDisconnected)
 	EXPECT_TRUE(becomes_true([&] { return a.trunk_link.up() && c.trunk_link.up(); }));
 }
 
-TEST(TrunkAdmission, EachNetworkMayStartSomeHandshakesAfterTheLimitIsReached)
+TEST(TrunkAdmission, EachNetworkMayStartAFewHandshakesAfterTheTotalLimitIsReached)
 {
 	Admission admission;
 	unsigned first = 0, second = 0;
@@ -372,7 +372,7 @@ TEST(TrunkAddress, NetworkOfAPeerIsItsIpv4AddressOrItsIpv6Prefix)
 	EXPECT_EQ(Address().network(), "unknown");
 }
 
-TEST(TrunkAddress, PortOfAnAddressCanBeReplaced)
+TEST(TrunkAddress, TcpPortOfAnAddressCanBeReplaced)
 {
 	EXPECT_EQ(Address::parse("192.0.2.1:7470").port(), 7470u);
 	EXPECT_EQ(Address::parse("[2001:db8::1]:65535").port(), 65535u);
@@ -381,7 +381,7 @@ TEST(TrunkAddress, PortOfAnAddressCanBeReplaced)
 	EXPECT_EQ(Address::parse("[2001:db8::1]:1").with_port(2).text(), "[2001:db8::1]:2");
 }
 
-TEST(TrunkAddress, NamesAreResolvedOnRequestOnly)
+TEST(TrunkAddress, HostNamesAreResolvedByResolveButNotByParse)
 {
 	EXPECT_THROW(Address::parse("localhost:1"), std::invalid_argument);
 	EXPECT_EQ(Address::resolve("localhost:7470").text(), "127.0.0.1:7470");
