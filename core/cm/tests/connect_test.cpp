@@ -185,7 +185,7 @@ void cm_03_qp_attributes_match_each_transition(Test &test)
  * A REQ that is refused locally leaves no state for the next one, such as an alternate path that
  * the peer has not received.
  */
-void cm_03_refused_req_leaves_no_alternate_path(Test &test)
+void cm_03_failed_send_req_call_does_not_store_its_alternate_path(Test &test)
 {
 	static constexpr u8 too_much[IB_CM_REQ_PRIVATE_DATA_SIZE + 1] = {};
 	Boxed<Pair> pair;
@@ -363,7 +363,7 @@ SOFT_SUITES(cm_connect, KUNIT_CASE(cm_03_both_ends_connect_disconnect_and_leave_
 	    KUNIT_CASE(cm_03_req_and_rep_fields_are_passed_to_the_peer),
 	    KUNIT_CASE(cm_03_req_event_has_the_gid_index_of_the_path),
 	    KUNIT_CASE(cm_03_qp_attributes_match_each_transition),
-	    KUNIT_CASE(cm_03_refused_req_leaves_no_alternate_path),
+	    KUNIT_CASE(cm_03_failed_send_req_call_does_not_store_its_alternate_path),
 	    KUNIT_CASE(cm_03_alternate_path_is_loaded_only_if_the_peer_accepts_it),
 	    KUNIT_CASE(cm_03_data_before_rtu_establishes_the_connection),
 	    KUNIT_CASE(cm_03_simultaneous_requests_make_two_connections),

@@ -119,7 +119,7 @@ void cm_08_listener_with_the_most_specific_mask_gets_the_request(Test &test)
  * A flood of REQs fills only the backlog of its listener. Other listeners are served meanwhile, and
  * this one afterwards.
  */
-void cm_08_flood_does_not_exceed_the_backlog(Test &test)
+void cm_08_flood_of_reqs_does_not_exceed_the_listen_backlog(Test &test)
 {
 	constexpr unsigned int backlog = 8, flood = 30;
 	static constinit kern::Atomic<bool> held{};
@@ -194,7 +194,7 @@ void cm_08_slow_listener_does_not_delay_other_listeners(Test &test)
  * that creates and destroys IDs in a loop therefore cannot exceed it. Afterwards a connection
  * succeeds.
  */
-void cm_08_unsent_messages_of_destroyed_ids_are_bounded(Test &test)
+void cm_08_number_of_unsent_messages_of_destroyed_ids_is_limited(Test &test)
 {
 	constexpr unsigned int most = 4096, flood = most + 1000;
 	Boxed<Pair> pair;
@@ -266,7 +266,7 @@ void cm_08_hash_chains_stay_short_for_any_choice_of_ids(Test &test)
 CARD_SUITE(cm_listen, KUNIT_CASE(cm_08_req_reaches_the_right_one_of_a_thousand_listeners),
 	   KUNIT_CASE(cm_08_listen_rejects_invalid_and_busy_service_ids),
 	   KUNIT_CASE(cm_08_listener_with_the_most_specific_mask_gets_the_request),
-	   KUNIT_CASE(cm_08_flood_does_not_exceed_the_backlog),
+	   KUNIT_CASE(cm_08_flood_of_reqs_does_not_exceed_the_listen_backlog),
 	   KUNIT_CASE(cm_08_slow_listener_does_not_delay_other_listeners),
-	   KUNIT_CASE(cm_08_unsent_messages_of_destroyed_ids_are_bounded),
+	   KUNIT_CASE(cm_08_number_of_unsent_messages_of_destroyed_ids_is_limited),
 	   KUNIT_CASE(cm_08_hash_chains_stay_short_for_any_choice_of_ids));

@@ -386,7 +386,7 @@ void cm_01_rep_without_qp_is_dropped_as_malformed(Test &test)
  * After a REQ has been rejected as stale, timewait lasts as long as its path requires: 2^19 * 4.096
  * us = 2.1 s.
  */
-void cm_06_stale_reject_starts_a_full_timewait(Test &test)
+void cm_06_rej_for_a_stale_connection_starts_a_full_timewait(Test &test)
 {
 	Boxed<Alone> alone;
 	ASSERT_TRUE(alone.ok());
@@ -512,7 +512,7 @@ CARD_SUITE(cm_time, KUNIT_CASE(cm_04_timeouts_are_computed_from_their_exponents)
 	   KUNIT_CASE(cm_05_duplicate_rep_gets_an_mra_after_the_rtu_failed),
 	   KUNIT_CASE(cm_05_connection_is_closed_even_if_its_dreq_cannot_be_sent),
 	   KUNIT_CASE(cm_01_rep_without_qp_is_dropped_as_malformed),
-	   KUNIT_CASE(cm_06_stale_reject_starts_a_full_timewait),
+	   KUNIT_CASE(cm_06_rej_for_a_stale_connection_starts_a_full_timewait),
 	   KUNIT_CASE(cm_12_allocation_failures_are_not_counted_as_malformed),
 	   KUNIT_CASE(cm_06_reject_reasons_reach_the_peer),
 	   KUNIT_CASE(cm_06_invalid_req_is_rejected_with_its_reason));

@@ -166,7 +166,7 @@ void iwcm_01_both_ends_get_each_connection_event_once(Test &test)
 }
 
 /* The connecting side gets the reason of a rejection, once. */
-void connect_reply_event_has_the_status_of_a_reject(Test &test)
+void connect_reply_event_reports_why_the_request_was_rejected(Test &test)
 {
 	{
 		Scene scene;
@@ -301,7 +301,7 @@ void iwcm_02_only_expected_driver_events_change_the_state(Test &test)
 } // namespace
 
 KUNIT_SUITE(iw_cm_connect, KUNIT_CASE(iwcm_01_both_ends_get_each_connection_event_once),
-	    KUNIT_CASE(connect_reply_event_has_the_status_of_a_reject),
+	    KUNIT_CASE(connect_reply_event_reports_why_the_request_was_rejected),
 	    KUNIT_CASE(iwcm_03_driver_errors_are_returned_to_the_caller),
 	    KUNIT_CASE(iwcm_02_no_event_follows_the_destruction_of_an_id),
 	    KUNIT_CASE(iwcm_02_only_expected_driver_events_change_the_state));

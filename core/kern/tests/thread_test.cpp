@@ -36,7 +36,7 @@ void thread_stop_returns_the_result_of_its_function(kern::kunit::Test &test)
 }
 
 /* Time is monotonic, and a deadline does not pass before its time. */
-void deadline_expires_only_after_its_time(kern::kunit::Test &test)
+void deadline_expires_no_earlier_than_its_delay(kern::kunit::Test &test)
 {
 	const u64 before = kern::now_ns();
 	const auto deadline = kern::Deadline::in_ms(20);
@@ -61,5 +61,5 @@ void same_seed_gives_the_same_random_numbers(kern::kunit::Test &test)
 } // namespace
 
 KUNIT_SUITE(kern_thread, KUNIT_CASE(thread_stop_returns_the_result_of_its_function),
-	    KUNIT_CASE(deadline_expires_only_after_its_time),
+	    KUNIT_CASE(deadline_expires_no_earlier_than_its_delay),
 	    KUNIT_CASE(same_seed_gives_the_same_random_numbers));

@@ -22,7 +22,7 @@ struct Alarm {
 };
 
 /* A timer fires once, not before its time, in a soft interrupt. */
-void timer_fires_after_its_time(kern::kunit::Test &test)
+void timer_fires_no_earlier_than_its_delay(kern::kunit::Test &test)
 {
 	auto made = kern::make<Alarm>(kern::Gfp::kernel);
 	ASSERT_OK(made);
@@ -57,5 +57,5 @@ void cancelled_timer_fires_only_after_a_restart(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(kern_timer, KUNIT_CASE(timer_fires_after_its_time),
+KUNIT_SUITE(kern_timer, KUNIT_CASE(timer_fires_no_earlier_than_its_delay),
 	    KUNIT_CASE(cancelled_timer_fires_only_after_a_restart));

@@ -368,7 +368,7 @@ void mgmt_03_wrong_version_is_dropped_and_wrong_class_refused(Test &test)
  * Responses to a node's own request are not confused with packets about its response to the other's
  * request, whichever is older.
  */
-void mgmt_03_equal_transaction_ids_of_two_nodes_are_not_confused(Test &test)
+void mgmt_03_responses_match_requests_despite_equal_tids_of_two_nodes(Test &test)
 {
 	constexpr u64 low = 0x1234;
 	Node a{1}, b{2};
@@ -530,7 +530,7 @@ SOFT_SUITES(mad_agent, KUNIT_CASE(mgmt_01_class_selects_qp0_or_qp1_and_qp1_check
 	    KUNIT_CASE(mgmt_03_pending_send_can_be_cancelled_or_get_a_new_timeout),
 	    KUNIT_CASE(mgmt_03_unregistration_completes_each_send_once),
 	    KUNIT_CASE(mgmt_03_response_completes_the_oldest_of_duplicate_sends),
-	    KUNIT_CASE(mgmt_03_equal_transaction_ids_of_two_nodes_are_not_confused),
+	    KUNIT_CASE(mgmt_03_responses_match_requests_despite_equal_tids_of_two_nodes),
 	    KUNIT_CASE(mgmt_03_agents_have_different_transaction_ids),
 	    KUNIT_CASE(mgmt_03_unsolicited_response_is_dropped),
 	    KUNIT_CASE(mgmt_03_unsolicited_mad_goes_to_the_agent_of_its_class),

@@ -108,7 +108,7 @@ void mgmt_03_mads_without_an_agent_are_rejected_or_counted(Test &test)
  * Segments that violate the protocol are answered by ABORT with the reason. Segments and ACKs that
  * belong to no message are dropped.
  */
-void mgmt_03_rmpp_violations_are_aborted_or_counted(Test &test)
+void mgmt_03_rmpp_protocol_violations_abort_the_transfer_or_are_counted(Test &test)
 {
 	struct {
 		u8 version, type, flags;
@@ -193,7 +193,7 @@ ib_mad_agent *take_sends(ib_device *device, ib_mad_recv_handler handler, void *c
  * A flood to a slow consumer uses no more memory than a receive queue has, and the memory is freed
  * when the flood ends.
  */
-void mgmt_03_flood_buffers_at_most_one_receive_queue_of_mads(Test &test)
+void mgmt_03_flood_of_mads_uses_at_most_one_receive_queue_of_buffers(Test &test)
 {
 	struct Slow {
 		kern::Completion gate;
@@ -521,8 +521,8 @@ void mgmt_03_segments_for_a_send_only_agent_are_dropped(Test &test)
 
 SOFT_SUITES(mad_bad_input, KUNIT_CASE(mgmt_03_malformed_mads_are_dropped_and_counted),
 	    KUNIT_CASE(mgmt_03_mads_without_an_agent_are_rejected_or_counted),
-	    KUNIT_CASE(mgmt_03_rmpp_violations_are_aborted_or_counted),
-	    KUNIT_CASE(mgmt_03_flood_buffers_at_most_one_receive_queue_of_mads),
+	    KUNIT_CASE(mgmt_03_rmpp_protocol_violations_abort_the_transfer_or_are_counted),
+	    KUNIT_CASE(mgmt_03_flood_of_mads_uses_at_most_one_receive_queue_of_buffers),
 	    KUNIT_CASE(mgmt_12_bursts_are_received_while_a_handler_is_slow),
 	    KUNIT_CASE(mgmt_03_invalid_registrations_are_rejected),
 	    KUNIT_CASE(mgmt_03_invalid_sends_are_rejected),

@@ -91,7 +91,7 @@ void set_state(const Node &node, ib_port_state state, ib_event_type event)
  * While the port is down, sends time out and SA queries fail. When it is up again, both succeed
  * with the same agents.
  */
-void mgmt_03_agents_survive_a_port_outage(Test &test)
+void mgmt_03_agents_can_send_again_after_a_port_outage(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -196,5 +196,5 @@ void mgmt_03_device_removal_flushes_all_sends(Test &test)
 
 SOFT_SUITES(mad_life, KUNIT_CASE(mgmt_03_qp_in_error_recovers_and_sends_queued_mads),
 	    KUNIT_CASE(mgmt_03_sends_fail_while_the_qp_cannot_recover),
-	    KUNIT_CASE(mgmt_03_agents_survive_a_port_outage),
+	    KUNIT_CASE(mgmt_03_agents_can_send_again_after_a_port_outage),
 	    KUNIT_CASE(mgmt_03_device_removal_flushes_all_sends));

@@ -21,7 +21,7 @@ constexpr unsigned long get = 1ul << IB_MGMT_METHOD_GET;
 constexpr unsigned int receive_queue = 512;
 
 /* Tests every pair of a state and an event of a special QP. */
-void mgmt_03_special_qp_transitions_match_the_table(Test &test)
+void mgmt_03_special_qp_state_transitions_match_the_expected_table(Test &test)
 {
 	using enum SpecialQpState;
 	constexpr int states = 8, events = 6;
@@ -44,7 +44,7 @@ void mgmt_03_special_qp_transitions_match_the_table(Test &test)
 }
 
 /* Tests every pair of a state and an event of a send. */
-void mgmt_03_send_transitions_match_the_table(Test &test)
+void mgmt_03_mad_send_state_transitions_match_the_expected_table(Test &test)
 {
 	using enum mad::SendState;
 	constexpr int states = 3, events = 4;
@@ -203,7 +203,7 @@ void mgmt_03_recovery_survives_failure_of_each_step(Test &test)
  * Receive buffers that the hardware refuses for a while are posted later (MGMT-12), even if no MAD
  * arrives.
  */
-void mgmt_12_mad_receive_queue_refills_after_shortage(Test &test)
+void mgmt_12_mad_receive_queue_is_refilled_after_failed_posts(Test &test)
 {
 	Scene scene;
 	ASSERT_TRUE(scene.ok());
@@ -417,10 +417,10 @@ void mgmt_03_send_cancelled_under_a_lock_completes_in_a_task(Test &test)
 
 /* These tests choose the hardware themselves. */
 KUNIT_SUITE_BEFORE(mad_recovery, ::fixture::on_plain_devices,
-		   KUNIT_CASE(mgmt_03_special_qp_transitions_match_the_table),
-		   KUNIT_CASE(mgmt_03_send_transitions_match_the_table),
+		   KUNIT_CASE(mgmt_03_special_qp_state_transitions_match_the_expected_table),
+		   KUNIT_CASE(mgmt_03_mad_send_state_transitions_match_the_expected_table),
 		   KUNIT_CASE(mgmt_03_recovery_survives_failure_of_each_step),
-		   KUNIT_CASE(mgmt_12_mad_receive_queue_refills_after_shortage),
+		   KUNIT_CASE(mgmt_12_mad_receive_queue_is_refilled_after_failed_posts),
 		   KUNIT_CASE(notify_02_special_qp_recovers_from_a_failed_arm),
 		   KUNIT_CASE(mgmt_03_timeout_starts_at_send_completion),
 		   KUNIT_CASE(mgmt_03_stalled_sends_complete_when_the_qp_fails),

@@ -34,7 +34,7 @@ u32 send_window(RmppSender &sender)
  * The sender sends one segment until the first ACK opens the window, and then as many as the window
  * permits.
  */
-void mgmt_03_rmpp_sender_respects_the_window(Test &test)
+void mgmt_03_rmpp_sender_sends_no_segment_beyond_the_receivers_window(Test &test)
 {
 	RmppSender sender(10);
 	std::uint8_t status = 0;
@@ -53,7 +53,7 @@ void mgmt_03_rmpp_sender_respects_the_window(Test &test)
 /*
  * The number of segments that one ACK permits is bounded, whatever window the receiver announces.
  */
-void mgmt_03_rmpp_sender_limits_the_window_of_the_receiver(Test &test)
+void mgmt_03_rmpp_sender_sends_at_most_its_own_maximum_window(Test &test)
 {
 	RmppSender sender(3 * rmpp_send_window);
 	std::uint8_t status = 0;
@@ -88,7 +88,7 @@ void mgmt_03_rmpp_sender_resumes_after_the_last_acked_segment(Test &test)
 	EXPECT_EQ(sender.next(), 8u);
 }
 
-void mgmt_03_rmpp_sender_refuses_violations(Test &test)
+void mgmt_03_rmpp_sender_reports_invalid_acks_as_violations(Test &test)
 {
 	std::uint8_t status = 0;
 	RmppSender sender(4);
@@ -144,7 +144,7 @@ void mgmt_03_rmpp_receiver_drops_out_of_order_segments(Test &test)
 	EXPECT_TRUE(receiver.complete());
 }
 
-void mgmt_03_rmpp_receiver_refuses_violations(Test &test)
+void mgmt_03_rmpp_receiver_rejects_invalid_segments_with_a_status(Test &test)
 {
 	const auto status_of = [](const ib::RmppHeader &header) {
 		return RmppReceiver().on_data(header, 4).status;
@@ -168,10 +168,10 @@ void mgmt_03_rmpp_receiver_refuses_violations(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(mad_rmpp, KUNIT_CASE(mgmt_03_rmpp_sender_respects_the_window),
-	    KUNIT_CASE(mgmt_03_rmpp_sender_limits_the_window_of_the_receiver),
+KUNIT_SUITE(mad_rmpp, KUNIT_CASE(mgmt_03_rmpp_sender_sends_no_segment_beyond_the_receivers_window),
+	    KUNIT_CASE(mgmt_03_rmpp_sender_sends_at_most_its_own_maximum_window),
 	    KUNIT_CASE(mgmt_03_rmpp_sender_resumes_after_the_last_acked_segment),
-	    KUNIT_CASE(mgmt_03_rmpp_sender_refuses_violations),
+	    KUNIT_CASE(mgmt_03_rmpp_sender_reports_invalid_acks_as_violations),
 	    KUNIT_CASE(mgmt_03_rmpp_receiver_accepts_segments_in_order),
 	    KUNIT_CASE(mgmt_03_rmpp_receiver_drops_out_of_order_segments),
-	    KUNIT_CASE(mgmt_03_rmpp_receiver_refuses_violations));
+	    KUNIT_CASE(mgmt_03_rmpp_receiver_rejects_invalid_segments_with_a_status));

@@ -141,7 +141,7 @@ void mgmt_03_sa_subscription_loss_is_reported_if_renewal_fails(Test &test)
  * A subscriber that is added while the SA processes the last one's unsubscription is subscribed
  * again.
  */
-void mgmt_03_sa_subscription_waits_for_unsubscribe(Test &test)
+void mgmt_03_sa_new_subscription_waits_for_a_pending_unsubscribe(Test &test)
 {
 	Node manager{1}, node{2};
 	ASSERT_TRUE(manager.ok() && node.ok());
@@ -168,7 +168,7 @@ void mgmt_03_sa_subscription_waits_for_unsubscribe(Test &test)
  * In a flood of reports to a busy subscriber, a bounded number is kept. The others are not
  * acknowledged, and no acknowledged report is lost.
  */
-void mgmt_03_sa_reports_beyond_the_limit_are_not_acknowledged(Test &test)
+void mgmt_03_sa_reports_are_not_acknowledged_if_64_are_undelivered(Test &test)
 {
 	constexpr unsigned int kept = 64, flood = kept + 20;
 	Node manager{1}, node{2};
@@ -262,6 +262,6 @@ void mgmt_03_sa_reports_of_other_nodes_are_dropped(Test &test)
 
 SOFT_SUITES(mad_sa_inform, KUNIT_CASE(mgmt_03_sa_reports_reach_every_subscriber),
 	    KUNIT_CASE(mgmt_03_sa_subscription_loss_is_reported_if_renewal_fails),
-	    KUNIT_CASE(mgmt_03_sa_subscription_waits_for_unsubscribe),
-	    KUNIT_CASE(mgmt_03_sa_reports_beyond_the_limit_are_not_acknowledged),
+	    KUNIT_CASE(mgmt_03_sa_new_subscription_waits_for_a_pending_unsubscribe),
+	    KUNIT_CASE(mgmt_03_sa_reports_are_not_acknowledged_if_64_are_undelivered),
 	    KUNIT_CASE(mgmt_03_sa_reports_of_other_nodes_are_dropped));

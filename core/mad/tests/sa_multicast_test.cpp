@@ -110,7 +110,7 @@ struct Requests {
  * The number of outstanding joins at the SA is bounded, however many groups are wanted. While the
  * SA does not respond, only these are retried. All groups are joined once it responds.
  */
-void mgmt_03_sa_limits_concurrent_joins(Test &test)
+void mgmt_03_sa_client_limits_the_number_of_concurrent_joins(Test &test)
 {
 	constexpr u32 count = 3 * asking_max;
 	Node manager{1}, node{2};
@@ -136,7 +136,7 @@ void mgmt_03_sa_limits_concurrent_joins(Test &test)
  * The number of memberships of a port is bounded. A further one is refused with ENOBUFS, and
  * succeeds when another one has been left. An SM that returns gets joins for all of them.
  */
-void mgmt_03_sa_memberships_are_bounded(Test &test)
+void mgmt_03_sa_number_of_multicast_memberships_is_limited(Test &test)
 {
 	Node manager{1}, node{2};
 	ASSERT_TRUE(manager.ok() && node.ok());
@@ -194,6 +194,6 @@ void mgmt_03_sa_members_of_one_group_share_a_join(Test &test)
 } // namespace
 
 KUNIT_SUITE_BEFORE(mad_sa_multicast, ::fixture::on_plain_devices,
-		   KUNIT_CASE(mgmt_03_sa_limits_concurrent_joins),
-		   KUNIT_CASE(mgmt_03_sa_memberships_are_bounded),
+		   KUNIT_CASE(mgmt_03_sa_client_limits_the_number_of_concurrent_joins),
+		   KUNIT_CASE(mgmt_03_sa_number_of_multicast_memberships_is_limited),
 		   KUNIT_CASE(mgmt_03_sa_members_of_one_group_share_a_join));

@@ -279,7 +279,7 @@ void mgmt_03_sa_group_is_left_only_by_its_last_member(Test &test)
  * A member that joins while the SA processes the last one's leave is joined again, because the SA
  * will have dropped the old membership.
  */
-void mgmt_03_sa_join_waits_for_a_leave(Test &test)
+void mgmt_03_sa_new_join_waits_for_a_pending_leave_of_the_group(Test &test)
 {
 	Node manager{1}, node{2};
 	ASSERT_TRUE(manager.ok() && node.ok());
@@ -483,7 +483,7 @@ SOFT_SUITES(mad_sa, KUNIT_CASE(mgmt_03_sa_path_query_returns_a_path_or_an_error)
 	    KUNIT_CASE(mgmt_03_sa_creation_of_the_sm_address_handle_is_retried),
 	    KUNIT_CASE(mgmt_03_sa_group_is_left_only_by_its_last_member),
 	    KUNIT_CASE(mgmt_03_sa_full_and_limited_members_can_join_a_group),
-	    KUNIT_CASE(mgmt_03_sa_join_waits_for_a_leave),
+	    KUNIT_CASE(mgmt_03_sa_new_join_waits_for_a_pending_leave_of_the_group),
 	    KUNIT_CASE(mgmt_03_sa_membership_is_lost_if_the_group_has_changed),
 	    KUNIT_CASE(mgmt_03_join_refused_by_the_sa_is_reported),
 	    KUNIT_CASE(mgmt_03_sa_membership_is_renewed_at_a_new_subnet_manager),

@@ -103,7 +103,7 @@ void mgmt_04_switch_forwards_by_lid_after_the_directed_part(Test &test)
  * A route that starts with a LID-routed part continues or ends at the node with that LID, not at
  * the requester. The same holds for the response.
  */
-void mgmt_04_route_may_start_with_a_lid_routed_part(Test &test)
+void mgmt_04_switch_accepts_routes_that_start_with_a_lid_routed_part(Test &test)
 {
 	Line line(note_port);
 	ASSERT_TRUE(line.ok());
@@ -168,6 +168,6 @@ SOFT_SUITES(mad_smi_switch, KUNIT_CASE(mgmt_04_switch_forwards_directed_route_sm
 	    KUNIT_CASE(mgmt_04_agent_replies_for_a_switch_without_an_sma),
 	    KUNIT_CASE(mgmt_04_switch_sends_smps_to_itself_and_its_ports),
 	    KUNIT_CASE(mgmt_04_switch_forwards_by_lid_after_the_directed_part),
-	    KUNIT_CASE(mgmt_04_route_may_start_with_a_lid_routed_part),
+	    KUNIT_CASE(mgmt_04_switch_accepts_routes_that_start_with_a_lid_routed_part),
 	    KUNIT_CASE(mgmt_04_switch_drops_and_counts_smps_with_invalid_routes),
 	    KUNIT_CASE(mgmt_04_switch_drops_forwarded_smps_when_out_of_memory));

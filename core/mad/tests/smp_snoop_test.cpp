@@ -74,7 +74,7 @@ void set(Test &test, ib_device *device, Change change, u16 attribute)
 	ask(test, device, {.hops = 1, .method = IB_MGMT_METHOD_SET, .attribute = attribute});
 }
 
-void mgmt_04_changes_by_set_mads_are_reported_as_events(Test &test)
+void mgmt_04_set_mad_that_changes_a_port_raises_the_matching_event(Test &test)
 {
 	Device near({.lid = 1, .process_mad = answer_in_device}),
 		far({.lid = 2, .process_mad = obey});
@@ -108,7 +108,7 @@ void mgmt_04_changes_by_set_mads_are_reported_as_events(Test &test)
  * Only attributes that may have changed are queried, and only changes are reported. A port that
  * cannot be read is read later.
  */
-void mgmt_04_only_attributes_that_may_have_changed_are_queried(Test &test)
+void mgmt_04_set_mad_queries_only_attributes_that_it_may_have_changed(Test &test)
 {
 	Device near({.lid = 1, .process_mad = answer_in_device}),
 		far({.lid = 2, .process_mad = obey});
@@ -134,5 +134,6 @@ void mgmt_04_only_attributes_that_may_have_changed_are_queried(Test &test)
 
 } // namespace
 
-SOFT_SUITES(mad_smp_snoop, KUNIT_CASE(mgmt_04_changes_by_set_mads_are_reported_as_events),
-	    KUNIT_CASE(mgmt_04_only_attributes_that_may_have_changed_are_queried));
+SOFT_SUITES(mad_smp_snoop,
+	    KUNIT_CASE(mgmt_04_set_mad_that_changes_a_port_raises_the_matching_event),
+	    KUNIT_CASE(mgmt_04_set_mad_queries_only_attributes_that_it_may_have_changed));

@@ -127,7 +127,7 @@ void rcm_12_destroy_waits_for_running_handlers(Test &test)
 /*
  * While the handler lock is held no event is delivered; pending events follow when it is released.
  */
-void rcm_12_events_wait_for_the_handler_lock(Test &test)
+void rcm_12_no_event_is_delivered_while_the_handler_lock_is_held(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.there() && pair->stand());
@@ -388,7 +388,7 @@ struct Remover {
  * The device is removed and the listener destroyed while a request is being processed: the objects
  * that it uses exist until then.
  */
-void rcm_13_listener_objects_outlive_pending_requests(Test &test)
+void rcm_13_listener_is_not_freed_while_a_request_is_processed(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.there() && pair->ok());
@@ -418,10 +418,10 @@ void rcm_13_listener_objects_outlive_pending_requests(Test &test)
 SOFT_SUITES(rdma_cm_life, KUNIT_CASE(rcm_11_handler_that_returns_nonzero_destroys_its_id),
 	    KUNIT_CASE(rcm_11_request_is_not_rejected_when_memory_is_short),
 	    KUNIT_CASE(rcm_12_destroy_waits_for_running_handlers),
-	    KUNIT_CASE(rcm_12_events_wait_for_the_handler_lock),
+	    KUNIT_CASE(rcm_12_no_event_is_delivered_while_the_handler_lock_is_held),
 	    KUNIT_CASE(rcm_12_ids_can_be_destroyed_while_they_connect),
 	    KUNIT_CASE(rcm_08_address_of_a_listener_being_destroyed_can_be_reused),
 	    KUNIT_CASE(rcm_13_device_removal_is_the_last_event),
 	    KUNIT_CASE(rcm_13_device_removal_waits_until_ids_are_destroyed),
 	    KUNIT_CASE(rcm_13_device_can_be_removed_while_ids_connect),
-	    KUNIT_CASE(rcm_13_listener_objects_outlive_pending_requests));
+	    KUNIT_CASE(rcm_13_listener_is_not_freed_while_a_request_is_processed));

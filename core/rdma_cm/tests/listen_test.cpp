@@ -18,7 +18,7 @@ u16 bound_port(const End &end)
 /*
  * Programs cannot take all port numbers of the automatic range, whether automatically or by number.
  */
-void rcm_07_programs_cannot_bind_all_ports(Test &test)
+void rcm_07_programs_cannot_bind_all_ports_of_the_automatic_range(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.there() && pair->stand());
@@ -296,7 +296,7 @@ template<class Call>
 Apart(Call) -> Apart<Call>;
 
 /* An ID whose listen fails keeps sharing its port number with others meanwhile. */
-void rcm_07_failed_listen_keeps_the_shared_port(Test &test)
+void rcm_07_port_can_be_shared_with_an_id_while_its_listen_call_fails(Test &test)
 {
 	constexpr u16 low = 700;
 	Address any4 = rdma_cm::any_of(RDMA_AF_INET);
@@ -556,11 +556,11 @@ void rcm_08_request_event_is_the_first_event_of_a_new_id(Test &test)
 } // namespace
 
 SOFT_SUITES(rdma_cm_listen, KUNIT_CASE(rcm_07_automatic_ports_are_unique_and_in_range),
-	    KUNIT_CASE(rcm_07_programs_cannot_bind_all_ports),
+	    KUNIT_CASE(rcm_07_programs_cannot_bind_all_ports_of_the_automatic_range),
 	    KUNIT_CASE(rcm_07_service_id_selects_the_port_space),
 	    KUNIT_CASE(rcm_07_programs_can_use_only_service_ids_of_port_numbers),
 	    KUNIT_CASE(rcm_07_port_is_shared_by_distinct_or_reusable_addresses),
-	    KUNIT_CASE(rcm_07_failed_listen_keeps_the_shared_port),
+	    KUNIT_CASE(rcm_07_port_can_be_shared_with_an_id_while_its_listen_call_fails),
 	    KUNIT_CASE(rcm_08_requests_reach_the_listener_of_their_address),
 	    KUNIT_CASE(rcm_08_invalid_requests_are_rejected),
 	    KUNIT_CASE(rcm_08_random_private_data_is_refused_or_decoded_exactly),

@@ -48,7 +48,7 @@ struct Rnics {
  * A driver delivers a request and then fails: the request's handler waits for a lock that the
  * listener holds.
  */
-void rcm_08_failed_listen_waits_for_its_requests(Test &test)
+void rcm_08_failed_listen_returns_after_its_requests_are_processed(Test &test)
 {
 	Boxed<Rnics> rnics;
 	ASSERT_TRUE(rnics.there() && rnics->ok());
@@ -235,7 +235,8 @@ void iwcm_04_qp_exists_until_the_connect_call_returns(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(rdma_cm_rnics, KUNIT_CASE(rcm_08_failed_listen_waits_for_its_requests),
+KUNIT_SUITE(rdma_cm_rnics,
+	    KUNIT_CASE(rcm_08_failed_listen_returns_after_its_requests_are_processed),
 	    KUNIT_CASE(rcm_18_unresponsive_device_delays_no_other_port),
 	    KUNIT_CASE(rcm_18_device_removal_waits_for_the_listen_call),
 	    KUNIT_CASE(rcm_18_failed_device_does_not_prevent_wildcard_listen),

@@ -72,7 +72,7 @@ constexpr u32 where_it_stays(Event event)
 	}
 }
 
-void rcm_06_transitions_match_the_table(Test &test)
+void rcm_06_id_state_transitions_match_the_expected_table(Test &test)
 {
 	for (std::size_t s = 0; s < rdma_cm::state_count; s++) {
 		for (std::size_t e = 0; e < rdma_cm::event_count; e++) {
@@ -167,5 +167,5 @@ void rcm_06_calls_fail_in_invalid_states(Test &test)
 
 } // namespace
 
-SOFT_SUITES(rdma_cm_states, KUNIT_CASE(rcm_06_transitions_match_the_table),
+SOFT_SUITES(rdma_cm_states, KUNIT_CASE(rcm_06_id_state_transitions_match_the_expected_table),
 	    KUNIT_CASE(rcm_06_calls_fail_in_invalid_states));

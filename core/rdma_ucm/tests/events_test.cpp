@@ -180,7 +180,7 @@ void ucm_reports_connection_requests_with_a_new_id(Test &test)
  * The number of unread requests is limited by the program's backlog, and by the documented maximum.
  * Listening again does not extend it.
  */
-void ucm_limits_unread_connection_requests(Test &test)
+void ucm_limits_the_number_of_unread_connection_requests(Test &test)
 {
 	Bench bench;
 	Program program(bench);
@@ -277,5 +277,5 @@ void ucm_reports_multicast_events_with_their_membership(Test &test)
 KUNIT_SUITE(ucm_events, KUNIT_CASE(ucm_reports_events_in_order),
 	    KUNIT_CASE(ucm_refuses_calls_while_too_many_events_are_unread),
 	    KUNIT_CASE(ucm_reports_connection_requests_with_a_new_id),
-	    KUNIT_CASE(ucm_limits_unread_connection_requests),
+	    KUNIT_CASE(ucm_limits_the_number_of_unread_connection_requests),
 	    KUNIT_CASE(ucm_reports_multicast_events_with_their_membership));

@@ -57,7 +57,7 @@ struct Flood {
  * an answer or a time-out: a program may wait for them without limit. An answer of many segments
  * that does not fit counts as none.
  */
-void umad_reports_send_status_beyond_the_limit_of_unread_mads(Test &test)
+void umad_reports_send_status_even_if_too_many_mads_are_unread(Test &test)
 {
 	constexpr u8 get_multi = 0x14;
 	Bench bench;
@@ -91,7 +91,7 @@ void umad_reports_send_status_beyond_the_limit_of_unread_mads(Test &test)
 }
 
 /* A request counts as pending until the program has read its outcome. */
-void umad_request_is_pending_until_its_outcome_is_read(Test &test)
+void umad_request_counts_as_pending_until_its_result_is_read(Test &test)
 {
 	Bench bench;
 	ASSERT_TRUE(bench.ok());
@@ -114,5 +114,5 @@ void umad_request_is_pending_until_its_outcome_is_read(Test &test)
 
 } // namespace
 
-CARD_SUITE(umad_unread, KUNIT_CASE(umad_reports_send_status_beyond_the_limit_of_unread_mads),
-	   KUNIT_CASE(umad_request_is_pending_until_its_outcome_is_read));
+CARD_SUITE(umad_unread, KUNIT_CASE(umad_reports_send_status_even_if_too_many_mads_are_unread),
+	   KUNIT_CASE(umad_request_counts_as_pending_until_its_result_is_read));

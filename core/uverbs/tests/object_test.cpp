@@ -110,7 +110,7 @@ void objects_are_destroyed_in_reverse_order(kern::kunit::Test &test)
 /*
  * An object that another one blocks is destroyed in a later round, as long as any can be destroyed.
  */
-void blocked_objects_are_destroyed_in_a_later_round(kern::kunit::Test &test)
+void object_whose_destruction_fails_is_destroyed_in_a_later_round(kern::kunit::Test &test)
 {
 	Account account;
 	Owner owner;
@@ -171,5 +171,5 @@ void object_is_abandoned_if_the_driver_fails_to_destroy_it(kern::kunit::Test &te
 KUNIT_SUITE(uverbs_objects, KUNIT_CASE(lowest_free_object_number_is_allocated),
 	    KUNIT_CASE(object_in_use_is_not_destroyed), KUNIT_CASE(failed_destroy_can_be_retried),
 	    KUNIT_CASE(objects_are_destroyed_in_reverse_order),
-	    KUNIT_CASE(blocked_objects_are_destroyed_in_a_later_round),
+	    KUNIT_CASE(object_whose_destruction_fails_is_destroyed_in_a_later_round),
 	    KUNIT_CASE(object_is_abandoned_if_the_driver_fails_to_destroy_it));

@@ -45,7 +45,7 @@ void lock_01_sleeping_method_in_atomic_context_is_reported(Test &test)
 }
 
 /* Functions for any context work in each context. */
-void lock_01_address_handle_calls_work_in_an_interrupt(Test &test)
+void lock_01_address_handle_can_be_created_in_an_interrupt(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -78,7 +78,7 @@ void lock_01_address_handle_calls_work_in_an_interrupt(Test &test)
 }
 
 /* LOCK-01: posting, polling and arming work in a hard interrupt. */
-void lock_01_data_path_works_in_an_interrupt(Test &test)
+void lock_01_data_path_can_be_called_in_an_interrupt(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -130,7 +130,7 @@ void lock_01_data_path_works_in_an_interrupt(Test &test)
 }
 
 /* A function that may sleep is called in atomic context. */
-void lock_02_call_in_atomic_context_is_reported(Test &test)
+void lock_02_sleeping_function_called_in_atomic_context_is_reported(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -582,9 +582,9 @@ void lock_10_leaked_objects_are_reported(Test &test)
 } // namespace
 
 SOFT_SUITES(verbs_checks, KUNIT_CASE(lock_01_sleeping_method_in_atomic_context_is_reported),
-	    KUNIT_CASE(lock_01_address_handle_calls_work_in_an_interrupt),
-	    KUNIT_CASE(lock_01_data_path_works_in_an_interrupt),
-	    KUNIT_CASE(lock_02_call_in_atomic_context_is_reported),
+	    KUNIT_CASE(lock_01_address_handle_can_be_created_in_an_interrupt),
+	    KUNIT_CASE(lock_01_data_path_can_be_called_in_an_interrupt),
+	    KUNIT_CASE(lock_02_sleeping_function_called_in_atomic_context_is_reported),
 	    KUNIT_CASE(lock_02_every_sleeping_function_reports_atomic_context),
 	    KUNIT_CASE(lock_05_handler_call_in_req_notify_cq_is_reported),
 	    KUNIT_CASE(lock_05_qp_events_are_dispatched_by_another_task),

@@ -101,7 +101,7 @@ struct Laden {
  * On a CQ that the consumer polls, all requests complete as flushed, in the order of each queue,
  * with no QP set.
  */
-void mgmt_09_destroy_flushes_requests_in_order(Test &test)
+void mgmt_09_qp_destroy_flushes_requests_in_order(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -130,7 +130,7 @@ void mgmt_09_destroy_flushes_requests_in_order(Test &test)
  * On a CQ that the midlayer polls, every done function has returned by then, and had the QP set;
  * other QPs are unaffected.
  */
-void mgmt_09_destroy_waits_for_running_done_callbacks(Test &test)
+void mgmt_09_qp_destroy_waits_for_running_done_callbacks(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -162,7 +162,7 @@ void mgmt_09_destroy_waits_for_running_done_callbacks(Test &test)
  * Completed requests keep their status, and a QP that has been in RESET, or has been drained,
  * leaves no completions.
  */
-void mgmt_09_destroy_adds_no_completions_to_a_drained_qp(Test &test)
+void mgmt_09_qp_destroy_adds_no_completions_to_a_drained_qp(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -224,7 +224,7 @@ void mgmt_09_destroy_adds_no_completions_to_a_drained_qp(Test &test)
  * A handler that answers each flush with another request does not block the destruction; each
  * accepted request completes.
  */
-void mgmt_09_destroy_returns_even_if_a_handler_keeps_posting(Test &test)
+void mgmt_09_qp_destroy_returns_even_if_a_handler_keeps_posting(Test &test)
 {
 	struct Poster {
 		ib_cqe cqe{.done = done};
@@ -267,7 +267,7 @@ void mgmt_09_destroy_returns_even_if_a_handler_keeps_posting(Test &test)
 }
 
 /* A consumer that requested notification is notified once of a destroyed QP's completions. */
-void mgmt_09_destroy_calls_an_armed_completion_handler_once(Test &test)
+void mgmt_09_qp_destroy_calls_an_armed_completion_handler_once(Test &test)
 {
 	for (soft_context context : {SOFT_HARD_INTERRUPT, SOFT_SOFT_INTERRUPT, SOFT_TASK}) {
 		Device device({.context = context, .lid = 1});
@@ -293,8 +293,8 @@ void mgmt_09_destroy_calls_an_armed_completion_handler_once(Test &test)
 
 } // namespace
 
-SOFT_SUITES(verbs_destroy, KUNIT_CASE(mgmt_09_destroy_flushes_requests_in_order),
-	    KUNIT_CASE(mgmt_09_destroy_waits_for_running_done_callbacks),
-	    KUNIT_CASE(mgmt_09_destroy_adds_no_completions_to_a_drained_qp),
-	    KUNIT_CASE(mgmt_09_destroy_returns_even_if_a_handler_keeps_posting),
-	    KUNIT_CASE(mgmt_09_destroy_calls_an_armed_completion_handler_once));
+SOFT_SUITES(verbs_destroy, KUNIT_CASE(mgmt_09_qp_destroy_flushes_requests_in_order),
+	    KUNIT_CASE(mgmt_09_qp_destroy_waits_for_running_done_callbacks),
+	    KUNIT_CASE(mgmt_09_qp_destroy_adds_no_completions_to_a_drained_qp),
+	    KUNIT_CASE(mgmt_09_qp_destroy_returns_even_if_a_handler_keeps_posting),
+	    KUNIT_CASE(mgmt_09_qp_destroy_calls_an_armed_completion_handler_once));

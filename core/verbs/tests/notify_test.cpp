@@ -126,7 +126,7 @@ void notify_04_missed_completions_are_reported_on_request(Test &test)
 }
 
 /* Without REPORT_MISSED_EVENTS, arming does not check whether there is a completion. */
-void notify_05_cq_is_read_only_if_missed_events_are_requested(Test &test)
+void notify_05_arming_reads_the_cq_only_to_report_missed_events(Test &test)
 {
 	for (soft_notify kind : kinds) {
 		Device device(hard(kind));
@@ -151,7 +151,7 @@ void notify_05_cq_is_read_only_if_missed_events_are_requested(Test &test)
  * Hardware that raises an event for a late arm does not report missed events. The other kind
  * reports them and raises no event.
  */
-void notify_06_late_arm_raises_an_event_or_reports_missed(Test &test)
+void notify_06_arming_a_nonempty_cq_raises_or_reports_a_missed_event(Test &test)
 {
 	for (soft_notify kind : kinds) {
 		Device device(hard(kind));
@@ -170,7 +170,7 @@ void notify_06_late_arm_raises_an_event_or_reports_missed(Test &test)
  * a poll. On hardware that raises only one event for a completion, the driver has to return this
  * value.
  */
-void notify_06_repeated_arm_raises_an_event_or_reports_missed(Test &test)
+void notify_06_rearming_without_a_poll_raises_or_reports_a_missed_event(Test &test)
 {
 	constexpr auto or_missed =
 		static_cast<ib_cq_notify_flags>(IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS);
@@ -345,7 +345,7 @@ void notify_09_no_completion_is_lost_in_the_arm_race(Test &test)
 }
 
 /* The same race detects a driver that does not check for missed completions after arming. */
-void notify_09_race_detects_a_faulty_driver(Test &test)
+void notify_09_arm_race_test_detects_a_driver_that_loses_completions(Test &test)
 {
 	Device device(hard(SOFT_NOTIFY_FORGETS));
 	ASSERT_TRUE(device.ok());
@@ -433,11 +433,11 @@ KUNIT_SUITE_BEFORE(verbs_notify, ::fixture::on_plain_devices,
 		   KUNIT_CASE(notify_02_failed_arm_request_does_not_arm_the_queue),
 		   KUNIT_CASE(notify_03_armed_queue_raises_an_event),
 		   KUNIT_CASE(notify_04_missed_completions_are_reported_on_request),
-		   KUNIT_CASE(notify_05_cq_is_read_only_if_missed_events_are_requested),
-		   KUNIT_CASE(notify_06_late_arm_raises_an_event_or_reports_missed),
-		   KUNIT_CASE(notify_06_repeated_arm_raises_an_event_or_reports_missed),
+		   KUNIT_CASE(notify_05_arming_reads_the_cq_only_to_report_missed_events),
+		   KUNIT_CASE(notify_06_arming_a_nonempty_cq_raises_or_reports_a_missed_event),
+		   KUNIT_CASE(notify_06_rearming_without_a_poll_raises_or_reports_a_missed_event),
 		   KUNIT_CASE(notify_07_solicited_arm_ignores_unsolicited_completions),
 		   KUNIT_CASE(notify_08_each_arm_fires_once),
 		   KUNIT_CASE(notify_09_no_completion_is_lost_in_the_arm_race),
-		   KUNIT_CASE(notify_09_race_detects_a_faulty_driver),
+		   KUNIT_CASE(notify_09_arm_race_test_detects_a_driver_that_loses_completions),
 		   KUNIT_CASE(notify_09_pollers_lose_no_completion_under_load));

@@ -51,7 +51,7 @@ void cq_rejects_invalid_arguments(Test &test)
  * A CQ uses one of the device's vectors, and its events arrive by that vector's interrupt only.
  * Other vectors return EINVAL.
  */
-void chan_01_events_use_the_vector_of_their_cq(Test &test)
+void chan_01_completion_events_use_the_vector_of_their_cq(Test &test)
 {
 	struct Notified {
 		kern::Atomic<unsigned int> interrupts{0}, other{0};
@@ -195,7 +195,7 @@ void chan_05_no_handler_runs_after_the_queue_is_destroyed(Test &test)
 }
 
 /* A CQ keeps its entries when it is resized. A size that is too small for them is refused. */
-void cq_resize_keeps_its_entries(Test &test)
+void cq_resize_preserves_unpolled_completions(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -500,10 +500,10 @@ void cq_overrun_raises_one_event_and_loses_no_entry(Test &test)
 } // namespace
 
 SOFT_SUITES(verbs_cq, KUNIT_CASE(cq_rejects_invalid_arguments),
-	    KUNIT_CASE(chan_01_events_use_the_vector_of_their_cq),
+	    KUNIT_CASE(chan_01_completion_events_use_the_vector_of_their_cq),
 	    KUNIT_CASE(chan_03_queue_without_a_handler_can_be_polled_and_armed),
 	    KUNIT_CASE(chan_05_no_handler_runs_after_the_queue_is_destroyed),
-	    KUNIT_CASE(cq_resize_keeps_its_entries),
+	    KUNIT_CASE(cq_resize_preserves_unpolled_completions),
 	    KUNIT_CASE(cq_moderation_beyond_the_device_limits_is_rejected),
 	    KUNIT_CASE(cq_alloc_any_assigns_vectors_round_robin),
 	    KUNIT_CASE(mgmt_13_done_callbacks_run_once_in_order),

@@ -233,7 +233,7 @@ void iwarp_qp_rejects_infiniband_attributes(Test &test)
  * A QP without a stream is not connected. Messages use the stream, and its end is an error for both
  * sides.
  */
-void iwarp_messages_need_a_stream_and_are_flushed_at_its_end(Test &test)
+void iwarp_requests_need_a_stream_and_are_flushed_when_it_closes(Test &test)
 {
 	Rnic device;
 	ASSERT_TRUE(device.ok());
@@ -291,7 +291,7 @@ void iwarp_messages_need_a_stream_and_are_flushed_at_its_end(Test &test)
 }
 
 /* A message without a posted receive terminates the stream, because iWARP has no RNR retry. */
-void iwarp_missing_receive_terminates_the_stream(Test &test)
+void iwarp_send_without_a_posted_receive_terminates_the_stream(Test &test)
 {
 	Rnic device;
 	ASSERT_TRUE(device.ok());
@@ -423,6 +423,6 @@ SOFT_SUITES(weft_verbs_protocol, KUNIT_CASE(iwarp_device_registers_without_gids_
 	    KUNIT_CASE(iwarp_supports_only_rc_queue_pairs),
 	    KUNIT_CASE(iwarp_qp_transitions_match_the_verbs),
 	    KUNIT_CASE(iwarp_qp_rejects_infiniband_attributes),
-	    KUNIT_CASE(iwarp_messages_need_a_stream_and_are_flushed_at_its_end),
-	    KUNIT_CASE(iwarp_missing_receive_terminates_the_stream),
+	    KUNIT_CASE(iwarp_requests_need_a_stream_and_are_flushed_when_it_closes),
+	    KUNIT_CASE(iwarp_send_without_a_posted_receive_terminates_the_stream),
 	    KUNIT_CASE(port_protocol_must_match_the_node_type));

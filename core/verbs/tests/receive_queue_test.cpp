@@ -165,7 +165,7 @@ void mgmt_12_receive_queue_stays_full_while_it_receives(Test &test)
  * If there is no memory for a replacement, the message is dropped and the queue stays full.
  * Receives that the QP refuses are posted again later.
  */
-void mgmt_12_receive_queue_refills_after_shortage(Test &test)
+void mgmt_12_receive_queue_is_refilled_after_failed_posts(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -201,4 +201,4 @@ void mgmt_12_receive_queue_refills_after_shortage(Test &test)
 } // namespace
 
 SOFT_SUITES(verbs_receive_queue, KUNIT_CASE(mgmt_12_receive_queue_stays_full_while_it_receives),
-	    KUNIT_CASE(mgmt_12_receive_queue_refills_after_shortage));
+	    KUNIT_CASE(mgmt_12_receive_queue_is_refilled_after_failed_posts));

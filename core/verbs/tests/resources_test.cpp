@@ -81,7 +81,7 @@ struct Reader {
 	}
 };
 
-void object_removal_waits_for_readers(Test &test)
+void object_is_not_destroyed_while_it_is_being_listed(Test &test)
 {
 	Device device;
 	ASSERT_TRUE(device.ok());
@@ -214,7 +214,7 @@ void port_counter_and_sysfs_modules_load_in_either_order(Test &test)
 	EXPECT_EQ(times, 3u);
 }
 
-void device_node_is_found_while_published(Test &test)
+void device_node_can_be_found_only_while_it_is_published(Test &test)
 {
 	Device device;
 	ASSERT_TRUE(device.ok());
@@ -258,11 +258,11 @@ void device_numbers_are_not_reused(Test &test)
 }
 
 SOFT_SUITES(verbs_resources, KUNIT_CASE(objects_are_listed_in_creation_order_with_their_owner),
-	    KUNIT_CASE(object_removal_waits_for_readers),
+	    KUNIT_CASE(object_is_not_destroyed_while_it_is_being_listed),
 	    KUNIT_CASE(object_is_listed_again_if_its_destruction_fails),
 	    KUNIT_CASE(resources_of_a_registered_module_are_listed),
 	    KUNIT_CASE(port_counter_and_sysfs_modules_load_in_either_order),
-	    KUNIT_CASE(device_node_is_found_while_published),
+	    KUNIT_CASE(device_node_can_be_found_only_while_it_is_published),
 	    KUNIT_CASE(device_numbers_are_not_reused));
 
 } // namespace

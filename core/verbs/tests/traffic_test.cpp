@@ -241,7 +241,7 @@ void memory_window_grants_access_while_bound(Test &test)
 }
 
 /* Requests that the peer refuses, and the status on each side. */
-void refused_requests_report_their_status_and_stop_the_qp(Test &test)
+void requests_that_fail_report_their_status_and_move_the_qp_to_error(Test &test)
 {
 	struct Row {
 		u32 recv_length;
@@ -349,7 +349,7 @@ void post_to_a_full_queue_reports_the_first_rejected_request(Test &test)
 }
 
 /* Lost messages are retransmitted on RC. If none arrives, the request fails after its retries. */
-void lost_message_fails_after_its_retransmissions(Test &test)
+void request_fails_if_all_its_retransmissions_are_lost(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -533,9 +533,9 @@ SOFT_SUITES(verbs_traffic, KUNIT_CASE(send_with_immediate_data_fills_the_receive
 	    KUNIT_CASE(fast_registration_grants_exactly_its_pages),
 	    KUNIT_CASE(scatter_list_is_converted_to_pages),
 	    KUNIT_CASE(memory_window_grants_access_while_bound),
-	    KUNIT_CASE(refused_requests_report_their_status_and_stop_the_qp),
+	    KUNIT_CASE(requests_that_fail_report_their_status_and_move_the_qp_to_error),
 	    KUNIT_CASE(keys_of_another_pd_are_refused),
 	    KUNIT_CASE(post_to_a_full_queue_reports_the_first_rejected_request),
-	    KUNIT_CASE(lost_message_fails_after_its_retransmissions),
+	    KUNIT_CASE(request_fails_if_all_its_retransmissions_are_lost),
 	    KUNIT_CASE(srq_serves_many_qps_and_raises_its_limit_event),
 	    KUNIT_CASE(xrc_messages_reach_the_addressed_srq));

@@ -252,7 +252,7 @@ struct Ending {
 /*
  * A queue pair belongs to the process that created or opened it; the kernel's belong to no process.
  */
-void rcm_16_queue_pairs_belong_to_their_process(Test &test)
+void rcm_16_only_its_own_process_finds_a_queue_pair_by_number(Test &test)
 {
 	Bench bench;
 	ASSERT_TRUE(bench.ok());
@@ -357,7 +357,7 @@ void failed_reregistration_leaves_the_region_unchanged(Test &test)
 SOFT_SUITES(verbs_user, KUNIT_CASE(udata_is_copied_within_its_bounds),
 	    KUNIT_CASE(context_is_unchanged_if_the_driver_refuses_a_second_context),
 	    KUNIT_CASE(user_objects_record_their_process),
-	    KUNIT_CASE(rcm_16_queue_pairs_belong_to_their_process),
+	    KUNIT_CASE(rcm_16_only_its_own_process_finds_a_queue_pair_by_number),
 	    KUNIT_CASE(failed_reregistration_leaves_the_region_unchanged));
 
 } // namespace

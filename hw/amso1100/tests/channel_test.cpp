@@ -204,7 +204,7 @@ void invalid_queue_layouts_are_rejected(Test &test)
 }
 
 /* Replies with attributes of new queues are validated; on failure, creation is undone. */
-void invalid_create_replies_undo_the_creation(Test &test)
+void queue_is_destroyed_again_if_the_create_reply_is_invalid(Test &test)
 {
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
@@ -288,6 +288,6 @@ KUNIT_SUITE(amso1100_channel, KUNIT_CASE(card_status_is_returned_as_errno),
 	    KUNIT_CASE(rejected_creation_does_not_block_the_next_creation),
 	    KUNIT_CASE(invalid_queue_index_marks_the_card_as_failed),
 	    KUNIT_CASE(invalid_queue_layouts_are_rejected),
-	    KUNIT_CASE(invalid_create_replies_undo_the_creation),
+	    KUNIT_CASE(queue_is_destroyed_again_if_the_create_reply_is_invalid),
 	    KUNIT_CASE(only_regions_with_remote_access_are_registered_with_the_card),
 	    KUNIT_CASE(iwcm_01_stream_close_is_reported_once));

@@ -257,7 +257,7 @@ void iwcm_03_valid_requests_are_delivered_and_others_rejected(Test &test)
  * A reject sent from the event handler does not wait for its reply: the card may hold back all
  * replies until its events are read.
  */
-void reject_does_not_wait_for_its_reply(Test &test)
+void iw_cm_reject_does_not_wait_for_the_reply_of_the_card(Test &test)
 {
 	Boxed<Bed> bed(200u);
 	ASSERT_TRUE(bed.ok());
@@ -375,7 +375,7 @@ void iwcm_01_card_failure_closes_each_connection_once(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(amso1100_connections, KUNIT_CASE(reject_does_not_wait_for_its_reply),
+KUNIT_SUITE(amso1100_connections, KUNIT_CASE(iw_cm_reject_does_not_wait_for_the_reply_of_the_card),
 	    KUNIT_CASE(iwcm_01_events_during_qp_destroy_are_reported_once),
 	    KUNIT_CASE(iwcm_01_events_of_an_old_stream_are_ignored),
 	    KUNIT_CASE(iwcm_01_card_failure_closes_each_connection_once),

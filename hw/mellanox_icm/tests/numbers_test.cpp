@@ -98,7 +98,7 @@ static void buddy_ranges_are_aligned_and_disjoint(kern::kunit::Test &test)
  * A caller without access to the reserve does not get the last numbers, wherever they are. Others
  * do, and freed numbers count again.
  */
-static void reserved_numbers_need_access_to_the_reserve(kern::kunit::Test &test)
+static void ordinary_allocation_does_not_take_reserved_numbers(kern::kunit::Test &test)
 {
 	auto buddy = Buddy::create(6).take();
 	for (u32 i = 0; i < 60; i++)
@@ -113,7 +113,7 @@ static void reserved_numbers_need_access_to_the_reserve(kern::kunit::Test &test)
 	ASSERT_OK(buddy->allocate(0));
 }
 
-KUNIT_SUITE(mellanox_numbers, KUNIT_CASE(reserved_numbers_need_access_to_the_reserve),
+KUNIT_SUITE(mellanox_numbers, KUNIT_CASE(ordinary_allocation_does_not_take_reserved_numbers),
 	    KUNIT_CASE(each_number_is_allocated_once),
 	    KUNIT_CASE(freed_number_is_reused_after_all_other_free_numbers),
 	    KUNIT_CASE(empty_number_range_is_rejected),

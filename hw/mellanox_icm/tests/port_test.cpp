@@ -47,7 +47,7 @@ struct Ported final : mellanox_icm::FailureListener, mellanox_icm::PortControl {
 };
 
 /* A later read of the tables must not be overwritten by an earlier read with older contents. */
-void stale_table_read_does_not_overwrite_a_newer_read(kern::kunit::Test &test)
+void earlier_table_read_does_not_overwrite_the_result_of_a_later_one(kern::kunit::Test &test)
 {
 	auto made = kern::make<Ported>(kern::Gfp::kernel);
 	ASSERT_OK(made);
@@ -76,4 +76,5 @@ void stale_table_read_does_not_overwrite_a_newer_read(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(mellanox_port, KUNIT_CASE(stale_table_read_does_not_overwrite_a_newer_read));
+KUNIT_SUITE(mellanox_port,
+	    KUNIT_CASE(earlier_table_read_does_not_overwrite_the_result_of_a_later_one));

@@ -42,7 +42,7 @@ void completion_moved_to_another_index_is_returned_once(kern::kunit::Test &test)
 }
 
 /* Flushed requests use the slots after the last entry, and no others. */
-void flushed_requests_are_saved_after_the_last_cqe(kern::kunit::Test &test)
+void flushed_requests_use_only_slots_after_the_last_cqe(kern::kunit::Test &test)
 {
 	auto made = StaleCompletions::create(log_entries);
 	ASSERT_OK(made);
@@ -78,4 +78,4 @@ void flushed_requests_are_saved_after_the_last_cqe(kern::kunit::Test &test)
 
 KUNIT_SUITE(mellanox_stale_completions,
 	    KUNIT_CASE(completion_moved_to_another_index_is_returned_once),
-	    KUNIT_CASE(flushed_requests_are_saved_after_the_last_cqe));
+	    KUNIT_CASE(flushed_requests_use_only_slots_after_the_last_cqe));

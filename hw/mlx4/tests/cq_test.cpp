@@ -166,7 +166,7 @@ void notify_05_arming_reads_no_entries(kern::kunit::Test &test)
  * NOTIFY-06: the card raises one event for an entry. If the CQ is armed again before that entry was
  * polled, the driver reports the entry. It does not when a poll has found the queue empty.
  */
-void notify_06_unpolled_entry_is_reported_after_its_event(kern::kunit::Test &test)
+void notify_06_rearming_after_an_event_reports_an_unpolled_cqe(kern::kunit::Test &test)
 {
 	constexpr int or_missed = IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS;
 	auto made = CqBench::create();
@@ -215,5 +215,5 @@ void notify_01_invalid_flags_do_not_arm_the_queue(kern::kunit::Test &test)
 } // namespace
 
 KUNIT_SUITE(mlx4_cq, KUNIT_CASE(notify_05_arming_reads_no_entries),
-	    KUNIT_CASE(notify_06_unpolled_entry_is_reported_after_its_event),
+	    KUNIT_CASE(notify_06_rearming_after_an_event_reports_an_unpolled_cqe),
 	    KUNIT_CASE(notify_01_invalid_flags_do_not_arm_the_queue));

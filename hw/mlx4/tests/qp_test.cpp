@@ -127,7 +127,7 @@ static void out_of_range_qp_attributes_are_rejected(kern::kunit::Test &test)
  * Queues hold at least the requested number of entries and do not overlap. The one with the larger
  * stride comes first. A request beyond the card's limits is refused.
  */
-static void computed_queue_sizes_hold_the_requested_entries(kern::kunit::Test &test)
+static void computed_queue_sizes_are_enough_for_the_requested_entries(kern::kunit::Test &test)
 {
 	const Capabilities cap = sample_capabilities();
 	const ib_qp_type types[] = {IB_QPT_RC, IB_QPT_UD, IB_QPT_GSI, IB_QPT_UC};
@@ -223,6 +223,6 @@ static void unsupported_rates_become_the_next_lower_rate(kern::kunit::Test &test
 KUNIT_SUITE(mlx4_qp, KUNIT_CASE(qp_transition_commands_match_the_specification),
 	    KUNIT_CASE(address_path_is_read_back_from_the_context),
 	    KUNIT_CASE(out_of_range_qp_attributes_are_rejected),
-	    KUNIT_CASE(computed_queue_sizes_hold_the_requested_entries),
+	    KUNIT_CASE(computed_queue_sizes_are_enough_for_the_requested_entries),
 	    KUNIT_CASE(inline_segments_do_not_cross_64_byte_boundaries),
 	    KUNIT_CASE(unsupported_rates_become_the_next_lower_rate));

@@ -77,7 +77,7 @@ void queue_with_the_larger_stride_is_first_in_the_buffer(kern::kunit::Test &test
  * Whatever values a program passes, the resulting layout fits into the card's contexts, or the
  * values are rejected.
  */
-void user_queue_layout_fits_or_is_refused(kern::kunit::Test &test)
+void user_queue_layout_that_does_not_fit_the_qp_context_is_refused(kern::kunit::Test &test)
 {
 	SampleCard card;
 	const Capabilities cap = parse_capabilities(card.capabilities).take();
@@ -127,6 +127,6 @@ void user_queue_layout_fits_or_is_refused(kern::kunit::Test &test)
 
 KUNIT_SUITE(mlx4_user, KUNIT_CASE(queue_layout_matches_the_provider_library),
 	    KUNIT_CASE(queue_with_the_larger_stride_is_first_in_the_buffer),
-	    KUNIT_CASE(user_queue_layout_fits_or_is_refused));
+	    KUNIT_CASE(user_queue_layout_that_does_not_fit_the_qp_context_is_refused));
 
 } // namespace

@@ -197,7 +197,7 @@ struct Sends {
  * The descriptor before a send describes it; for the first send, that is the last descriptor of the
  * ring. The doorbell also describes it.
  */
-void send_is_described_in_the_previous_descriptor(kern::kunit::Test &test)
+void opcode_size_and_fence_of_a_send_are_in_the_previous_descriptor(kern::kunit::Test &test)
 {
 	auto made = Bench::create(2);
 	ASSERT_OK(made);
@@ -468,7 +468,7 @@ void notify_05_arming_reads_no_entries(kern::kunit::Test &test)
  * NOTIFY-06: the card raises one event for an entry. If the CQ is armed again before that entry was
  * polled, the driver reports the entry. It does not when a poll has found the queue empty.
  */
-void notify_06_unpolled_entry_is_reported_after_its_event(kern::kunit::Test &test)
+void notify_06_rearming_after_an_event_reports_an_unpolled_cqe(kern::kunit::Test &test)
 {
 	constexpr int or_missed = IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS;
 	auto made = Bench::create(2);
@@ -607,7 +607,7 @@ void posted_request_has_its_own_copy_of_the_address(kern::kunit::Test &test)
  * The sizes of queues are powers of two that hold the requested entries. A request for more than
  * the card's descriptors can hold is refused.
  */
-void computed_queue_sizes_hold_the_requested_entries(kern::kunit::Test &test)
+void computed_queue_sizes_are_enough_for_the_requested_entries(kern::kunit::Test &test)
 {
 	SampleCard card;
 	const auto cap = parse_capabilities(card.limits);
@@ -667,7 +667,7 @@ void multicast_members_occupy_the_first_entries(kern::kunit::Test &test)
  * protection domain. The region exists as long as the queue; otherwise the card could write to the
  * memory of the key's next user.
  */
-void user_queue_keeps_its_region_alive(kern::kunit::Test &test)
+void user_queue_holds_a_reference_to_its_memory_region(kern::kunit::Test &test)
 {
 	const auto bench = Bench::create(4);
 	ASSERT_OK(bench);
@@ -697,7 +697,8 @@ void user_queue_keeps_its_region_alive(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(mthca_queues, KUNIT_CASE(send_is_described_in_the_previous_descriptor),
+KUNIT_SUITE(mthca_queues,
+	    KUNIT_CASE(opcode_size_and_fence_of_a_send_are_in_the_previous_descriptor),
 	    KUNIT_CASE(reused_wqe_slot_keeps_its_link_to_a_pending_request),
 	    KUNIT_CASE(rejected_requests_occupy_no_slot),
 	    KUNIT_CASE(long_request_list_rings_several_doorbells),
@@ -707,11 +708,11 @@ KUNIT_SUITE(mthca_queues, KUNIT_CASE(send_is_described_in_the_previous_descripto
 	    KUNIT_CASE(mgmt_09_destroying_a_qp_allocates_nothing),
 	    KUNIT_CASE(mgmt_09_destroying_a_qp_of_a_failed_card_flushes_it),
 	    KUNIT_CASE(notify_05_arming_reads_no_entries),
-	    KUNIT_CASE(notify_06_unpolled_entry_is_reported_after_its_event),
+	    KUNIT_CASE(notify_06_rearming_after_an_event_reports_an_unpolled_cqe),
 	    KUNIT_CASE(notify_01_invalid_flags_do_not_arm_the_queue),
 	    KUNIT_CASE(address_vector_layout_matches_the_card),
 	    KUNIT_CASE(posted_request_has_its_own_copy_of_the_address),
 	    KUNIT_CASE(qp_context_has_the_signaling_type_of_the_qp),
-	    KUNIT_CASE(computed_queue_sizes_hold_the_requested_entries),
+	    KUNIT_CASE(computed_queue_sizes_are_enough_for_the_requested_entries),
 	    KUNIT_CASE(multicast_members_occupy_the_first_entries),
-	    KUNIT_CASE(user_queue_keeps_its_region_alive));
+	    KUNIT_CASE(user_queue_holds_a_reference_to_its_memory_region));

@@ -100,7 +100,7 @@ void unrequested_queue_occupies_no_memory(kern::kunit::Test &test)
  * Whatever values a program passes, the resulting layout fits into the card's contexts, or the
  * values are refused.
  */
-void user_queue_layout_fits_or_is_refused(kern::kunit::Test &test)
+void user_queue_layout_that_does_not_fit_the_qp_context_is_refused(kern::kunit::Test &test)
 {
 	const Capabilities cap = capabilities_of_a_sound_card();
 	const auto refused = [&](auto change) {
@@ -133,6 +133,6 @@ void user_queue_layout_fits_or_is_refused(kern::kunit::Test &test)
 
 KUNIT_SUITE(mthca_user, KUNIT_CASE(queue_layout_matches_the_provider_library),
 	    KUNIT_CASE(unrequested_queue_occupies_no_memory),
-	    KUNIT_CASE(user_queue_layout_fits_or_is_refused));
+	    KUNIT_CASE(user_queue_layout_that_does_not_fit_the_qp_context_is_refused));
 
 } // namespace

@@ -44,7 +44,7 @@ class Mutation(unittest.TestCase):
         self.assertFalse(mutation.ended_in(mutant, []))
 
     def test_hang_is_attributed_in_each_suite_that_has_the_case(self):
-        mutant = next(mutant for mutant in self.mutants if mutant.test == "lock_01_data_path_works_in_an_interrupt")
+        mutant = next(mutant for mutant in self.mutants if mutant.test == "lock_01_data_path_can_be_called_in_an_interrupt")
         places = mutation.places()[mutant.test]
         self.assertGreater(len({index for _, index in places}), 1, "names are unique now: choose another")
         for suite, before in places:

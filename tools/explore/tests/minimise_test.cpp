@@ -29,7 +29,7 @@ bool has(const Plan &plan, std::uint32_t fiber)
 } // namespace
 
 /* Only the required context switches are kept, in their order. */
-TEST(ExplorerMinimise, RequiredContextSwitchesAreKept)
+TEST(ExplorerMinimise, MinimalScheduleContainsTheRequiredContextSwitches)
 {
 	const Plan left = minimise(plan_of(1000), 1000, [](const Plan &plan) {
 		return has(plan, 3) && has(plan, 700) && has(plan, 999);
@@ -47,7 +47,7 @@ TEST(ExplorerMinimise, MinimalScheduleIsEmptyIfNoContextSwitchIsNeeded)
 }
 
 /* The number of attempts is limited, and the result still fails. */
-TEST(ExplorerMinimise, NumberOfAttemptsIsLimited)
+TEST(ExplorerMinimise, MinimisationStopsAfterTheMaximumNumberOfAttempts)
 {
 	unsigned int tried = 0;
 	const Plan left = minimise(plan_of(1000), 20, [&](const Plan &plan) {

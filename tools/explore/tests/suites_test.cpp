@@ -46,12 +46,12 @@ TEST(Explorer, EventsAreDeliveredToAllHandlers)
  * Each case has several hundred thousand steps, because it has two special QPs with their receive
  * queues.
  */
-TEST(Explorer, MadRequestsAreAnswered)
+TEST(Explorer, EachMadRequestCompletesOnceWithItsResponse)
 {
 	expect_holds("mad_agent.mgmt_03_each_request_completes_once_and_gets_its_response", 4);
 }
 /* With the 7th seed, the timeout of a request that was still queued has expired. */
-TEST(Explorer, MadRequestsAreRetriedAsRequested)
+TEST(Explorer, UnansweredMadRequestsAreRetriedAndTimeOut)
 {
 	expect_holds("mad_agent.mgmt_03_unanswered_send_times_out_with_back_off", 14);
 	expect_holds("mad_agent.mgmt_03_request_succeeds_after_two_lost_transmissions", 3);

@@ -39,7 +39,7 @@ void expect_answer(const Member::Outcome &outcome, std::uint64_t time)
 }
 
 // The first message of a member is answered when its time slice begins, and not before.
-TEST(Member, StartIsAnsweredWithTheFirstTimeSlice)
+TEST(Member, StartMessageOfAMemberIsAnsweredWhenItsTimeSliceBegins)
 {
 	Member member;
 	const auto outcome = say(member, Operation::start, 3, 9);

@@ -196,7 +196,7 @@ TEST_F(SchedulerTest, RunsOnlyOneMemberAtATime)
 
 // Local work that is posted or due waits during a member's time slice. Otherwise its result would
 // depend on the relative speed of the processes.
-TEST_F(SchedulerTest, DefersLocalWorkWhileAMemberRuns)
+TEST_F(SchedulerTest, RunsNoLocalWorkDuringTheTimeSliceOfAMember)
 {
 	start({"node1"});
 	const auto only = join(1);
@@ -291,7 +291,7 @@ TEST_F(SchedulerTest, WaitForAFloodingProcessTimesOut)
 }
 
 // The number of messages is limited as well as the time.
-TEST_F(SchedulerTest, WaitForAFloodingMemberIsLimitedInMessages)
+TEST_F(SchedulerTest, WaitForAFloodingMemberEndsAfterTheMaximumNumberOfMessages)
 {
 	flood({.time = 1h, .messages = 100});
 	EXPECT_EQ(ends, std::vector<std::string>{
@@ -408,7 +408,7 @@ TEST_F(SchedulerTest, ReportsWhichMemberIsAwaited)
 
 // The number of connections without a member number is limited. Another one is refused until one
 // has been closed.
-TEST_F(SchedulerTest, UnidentifiedConnectionsAreLimited)
+TEST_F(SchedulerTest, NumberOfConnectionsWithoutAMemberNumberIsLimited)
 {
 	std::vector<FileDescriptor> silent;
 	for (std::size_t i = 0; i < Scheduler::kMostUnidentified; ++i)

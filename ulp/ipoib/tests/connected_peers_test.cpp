@@ -145,7 +145,7 @@ void ipoib_03_unreachable_peer_is_not_reconnected_repeatedly(Test &test)
 }
 
 /* A peer without a receive buffer that requests infinite retries gets only a limited number. */
-void ipoib_05_rnr_retries_are_bounded(Test &test)
+void ipoib_05_send_fails_if_a_peer_without_receives_asks_for_endless_retries(Test &test)
 {
 	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -181,7 +181,7 @@ void ipoib_03_receive_queue_in_error_is_replaced(Test &test)
  * A peer that requests more time does not get it, because packets wait for the connection, and
  * their number is bounded.
  */
-void ipoib_05_mra_aborts_the_connection_attempt(Test &test)
+void ipoib_05_connection_attempt_is_aborted_if_the_peer_sends_an_mra(Test &test)
 {
 	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -227,7 +227,7 @@ void ipoib_05_one_peer_cannot_use_all_send_requests(Test &test)
  * If a peer establishes and ends connections all the time, their QPs are destroyed at most once per
  * interval, so that packets of other peers are received in between.
  */
-void ipoib_05_ended_connections_are_destroyed_at_intervals(Test &test)
+void ipoib_05_at_most_one_closed_connection_is_destroyed_per_interval(Test &test)
 {
 	constexpr u32 rounds = 4;
 	constexpr u64 interval_ns = 100'000'000;
@@ -271,7 +271,7 @@ void ipoib_07_checksums_are_omitted_only_if_the_peer_allows_it(Test &test)
 }
 
 /* Packets that wait for peers that never respond are bounded, for each peer and in total. */
-void ipoib_05_packets_waiting_for_connections_are_bounded(Test &test)
+void ipoib_05_number_of_packets_waiting_for_connections_is_limited(Test &test)
 {
 	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -307,7 +307,7 @@ void ipoib_05_packets_waiting_for_connections_are_bounded(Test &test)
  * Connections to one GID are bounded, however many QP numbers it claims: the next peer gets
  * datagrams, and the sender of a longer packet is notified at once.
  */
-void ipoib_08_connections_to_one_peer_are_bounded(Test &test)
+void ipoib_08_number_of_connections_to_one_peer_is_limited(Test &test)
 {
 	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -374,7 +374,7 @@ void ipoib_03_path_is_queried_again_after_an_sm_change(Test &test)
  * A packet that is sent while the resources of connected mode are being created uses either none or
  * all of them.
  */
-void ipoib_06_mode_change_is_atomic_for_packets(Test &test)
+void ipoib_06_packet_sent_during_a_mode_change_uses_the_old_or_new_mode(Test &test)
 {
 	Subnet subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -499,16 +499,16 @@ void ipoib_06_requested_mtu_survives_mode_changes(Test &test)
 CARD_SUITE(ipoib_connected_peers,
 	   KUNIT_CASE(ipoib_03_unreachable_peer_is_not_reconnected_repeatedly),
 	   KUNIT_CASE(ipoib_07_checksums_are_omitted_only_if_the_peer_allows_it),
-	   KUNIT_CASE(ipoib_05_rnr_retries_are_bounded),
+	   KUNIT_CASE(ipoib_05_send_fails_if_a_peer_without_receives_asks_for_endless_retries),
 	   KUNIT_CASE(ipoib_03_receive_queue_in_error_is_replaced),
-	   KUNIT_CASE(ipoib_05_mra_aborts_the_connection_attempt),
+	   KUNIT_CASE(ipoib_05_connection_attempt_is_aborted_if_the_peer_sends_an_mra),
 	   KUNIT_CASE(ipoib_05_one_peer_cannot_use_all_send_requests),
-	   KUNIT_CASE(ipoib_05_ended_connections_are_destroyed_at_intervals),
-	   KUNIT_CASE(ipoib_05_packets_waiting_for_connections_are_bounded),
-	   KUNIT_CASE(ipoib_08_connections_to_one_peer_are_bounded),
+	   KUNIT_CASE(ipoib_05_at_most_one_closed_connection_is_destroyed_per_interval),
+	   KUNIT_CASE(ipoib_05_number_of_packets_waiting_for_connections_is_limited),
+	   KUNIT_CASE(ipoib_08_number_of_connections_to_one_peer_is_limited),
 	   KUNIT_CASE(ipoib_02_long_packet_in_datagram_mode_is_dropped),
 	   KUNIT_CASE(ipoib_03_path_is_queried_again_after_an_sm_change),
-	   KUNIT_CASE(ipoib_06_mode_change_is_atomic_for_packets),
+	   KUNIT_CASE(ipoib_06_packet_sent_during_a_mode_change_uses_the_old_or_new_mode),
 	   KUNIT_CASE(ipoib_05_packets_arrive_while_another_connection_closes),
 	   KUNIT_CASE(ipoib_05_connection_that_fails_before_its_rep_is_rejected),
 	   KUNIT_CASE(ipoib_06_requested_mtu_survives_mode_changes));

@@ -338,7 +338,7 @@ void ipoib_07_checksums_are_sent_if_the_receiver_verifies_them(Test &test)
 }
 
 /* If a mode change fails at any step, the interface keeps its mode and works. */
-void ipoib_06_failed_mode_change_keeps_the_mode(Test &test)
+void ipoib_06_interface_stays_in_its_mode_if_a_mode_change_fails(Test &test)
 {
 	Subnet subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -429,6 +429,6 @@ CARD_SUITE(ipoib_connected, KUNIT_CASE(ipoib_09_truncated_packet_is_not_sent_ove
 	   KUNIT_CASE(ipoib_05_invalid_and_excess_requests_are_rejected),
 	   KUNIT_CASE(ipoib_07_checksums_are_omitted_between_weft_hosts),
 	   KUNIT_CASE(ipoib_07_checksums_are_sent_if_the_receiver_verifies_them),
-	   KUNIT_CASE(ipoib_06_failed_mode_change_keeps_the_mode),
+	   KUNIT_CASE(ipoib_06_interface_stays_in_its_mode_if_a_mode_change_fails),
 	   KUNIT_CASE(ipoib_02_failed_connection_falls_back_to_datagrams),
 	   KUNIT_CASE(ipoib_06_device_removal_closes_all_connections));

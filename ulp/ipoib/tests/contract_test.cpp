@@ -150,7 +150,7 @@ constexpr unsigned some = 8;
  * An interface whose addresses become invalid removes its destinations, but does not destroy
  * address handles that outstanding sends use.
  */
-void address_handle_outlives_its_sends(Test &test)
+void address_handle_is_not_destroyed_before_its_sends_complete(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -201,7 +201,7 @@ void address_handles_are_freed_when_the_interface_goes_down(Test &test)
  * A send-only group is kept while it is used. Then the interface leaves it, and its destination is
  * removed.
  */
-void idle_send_only_group_is_left(Test &test)
+void interface_leaves_an_idle_send_only_group(Test &test)
 {
 	constexpr unsigned rounds = 8;
 	Pair pair;
@@ -259,6 +259,6 @@ SOFT_SUITES(ipoib_contract, KUNIT_CASE(ipoib_09_truncated_packet_is_dropped),
 	    KUNIT_CASE(notify_02_receive_queue_recovers_from_a_failed_arm),
 	    KUNIT_CASE(notify_02_transmit_queue_recovers_from_a_failed_arm),
 	    KUNIT_CASE(notify_02_open_fails_if_the_first_arm_fails),
-	    KUNIT_CASE(address_handle_outlives_its_sends),
+	    KUNIT_CASE(address_handle_is_not_destroyed_before_its_sends_complete),
 	    KUNIT_CASE(address_handles_are_freed_when_the_interface_goes_down),
-	    KUNIT_CASE(idle_send_only_group_is_left));
+	    KUNIT_CASE(interface_leaves_an_idle_send_only_group));

@@ -108,7 +108,7 @@ void ipoib_08_hash_chains_of_chosen_addresses_stay_short(Test &test)
 }
 
 /* A peer with many QP numbers, real or not, cannot exceed its share; others still get entries. */
-void ipoib_08_destinations_of_one_gid_are_bounded(Test &test)
+void ipoib_08_number_of_destinations_with_one_gid_is_limited(Test &test)
 {
 	constexpr u32 share = DestinationTable::capacity / DestinationTable::share;
 	Bench bench;
@@ -145,7 +145,7 @@ void ipoib_08_unresolvable_destinations_are_evicted(Test &test)
  * Packets that wait for address resolution are bounded in total. The address is resolved
  * nevertheless.
  */
-void ipoib_08_packets_waiting_for_a_path_are_bounded(Test &test)
+void ipoib_08_number_of_packets_waiting_for_a_path_is_limited(Test &test)
 {
 	constexpr u32 each = DestinationTable::waiting_max,
 		      peers = DestinationTable::waiting_of_all_max / each;
@@ -173,7 +173,7 @@ void ipoib_08_packets_waiting_for_a_path_are_bounded(Test &test)
  * When an address is resolved again, the former handle is destroyed after its RCU readers have
  * finished, and the callback of the query does not wait for them.
  */
-void ipoib_08_path_reply_does_not_wait_for_readers(Test &test)
+void ipoib_08_path_reply_does_not_wait_for_rcu_readers(Test &test)
 {
 	Bench bench;
 	ASSERT_TRUE(bench.ok());
@@ -232,8 +232,8 @@ void ipoib_03_path_queries_are_rate_limited(Test &test)
 } // namespace
 
 CARD_SUITE(ipoib_destinations, KUNIT_CASE(ipoib_08_hash_chains_of_chosen_addresses_stay_short),
-	   KUNIT_CASE(ipoib_08_destinations_of_one_gid_are_bounded),
+	   KUNIT_CASE(ipoib_08_number_of_destinations_with_one_gid_is_limited),
 	   KUNIT_CASE(ipoib_08_unresolvable_destinations_are_evicted),
-	   KUNIT_CASE(ipoib_08_packets_waiting_for_a_path_are_bounded),
-	   KUNIT_CASE(ipoib_08_path_reply_does_not_wait_for_readers),
+	   KUNIT_CASE(ipoib_08_number_of_packets_waiting_for_a_path_is_limited),
+	   KUNIT_CASE(ipoib_08_path_reply_does_not_wait_for_rcu_readers),
 	   KUNIT_CASE(ipoib_03_path_queries_are_rate_limited));

@@ -95,7 +95,7 @@ void counters_survive_ring_replacement(Test &test)
  * If neither new rings nor the former ones can be allocated, the interface reports the former
  * sizes, and can be opened once there is memory.
  */
-void failed_ring_allocation_keeps_the_ring_sizes(Test &test)
+void failed_ring_allocation_does_not_change_the_ring_sizes(Test &test)
 {
 	if (!runs_on_these_devices(test))
 		return;
@@ -442,5 +442,5 @@ SOFT_SUITES(ipoib_recovery, KUNIT_CASE(datagrams_of_all_sizes_arrive_without_err
 	    KUNIT_CASE(send_qp_in_error_recovers),
 	    KUNIT_CASE(event_02_interface_recovers_after_a_qp_or_cq_error_event),
 	    KUNIT_CASE(queues_are_not_restarted_while_they_are_taken_down),
-	    KUNIT_CASE(failed_ring_allocation_keeps_the_ring_sizes),
+	    KUNIT_CASE(failed_ring_allocation_does_not_change_the_ring_sizes),
 	    KUNIT_CASE(interface_can_be_reopened_after_a_failed_restart));

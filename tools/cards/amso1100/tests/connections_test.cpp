@@ -657,7 +657,7 @@ TEST_F(Amso1100Connections, RepeatedConnectAndAcceptAreRefused)
 
 // The QP is destroyed while it connects. The host gets one connect event, and reads it before the
 // reply.
-TEST_F(Amso1100Connections, DestroyReplyFollowsTheConnectEvent)
+TEST_F(Amso1100Connections, CardRepliesToQpDestroyAfterTheHostHasReadTheConnectEvent)
 {
 	set({}, false);
 	a.connect(client.qp, kAddressB, kPort);
@@ -700,7 +700,7 @@ TEST_F(Amso1100Connections, QueuePairIsReusableAfterItsEventsAreRead)
 }
 
 // After TERM the card writes nothing, even if space for a delayed message becomes available.
-TEST_F(Amso1100Connections, NoEventIsWrittenAfterTerm)
+TEST_F(Amso1100Connections, CardWritesNoEventAfterATermRequest)
 {
 	for (unsigned i = 0; i < 300; ++i) {
 		a.connect(client.qp, 0x0b000009, kPort);
@@ -717,7 +717,7 @@ TEST_F(Amso1100Connections, NoEventIsWrittenAfterTerm)
 }
 
 // Connection requests are refused while a host that does not read has too many events pending.
-TEST_F(Amso1100Connections, ConnectionsAreRefusedWhileTooManyEventsArePending)
+TEST_F(Amso1100Connections, CardRefusesConnectionRequestsIfTheHostHasTooManyUnreadEvents)
 {
 	constexpr unsigned callers = 256, rounds = 7;
 	constexpr std::uint64_t bound = MessageQueues::kMostEvents + wire::event_entries;
@@ -752,7 +752,7 @@ TEST_F(Amso1100Connections, ListenBacklogIsEnforced)
 }
 
 // All listeners share the limit, whatever backlog each has requested.
-TEST_F(Amso1100Connections, PendingConnectionsOfAllListenersAreLimited)
+TEST_F(Amso1100Connections, TotalNumberOfPendingConnectionsOfAllListenersIsLimited)
 {
 	listener = b.listen(kPort, 100000);
 	const auto call = [&] {
@@ -768,7 +768,7 @@ TEST_F(Amso1100Connections, PendingConnectionsOfAllListenersAreLimited)
 
 // The number of replies that wait for events is limited. Beyond it, no request is taken until the
 // host has read events.
-TEST_F(Amso1100Connections, RequestsWaitWhileTooManyRepliesArePending)
+TEST_F(Amso1100Connections, CardReadsNoRequestWhileTooManyRepliesWaitForTheHostToReadEvents)
 {
 	set({}, false);
 	const auto leave = [&] {
@@ -820,7 +820,7 @@ TEST_F(Amso1100Connections, InvalidAndDuplicateListenAddressesAreRefused)
 }
 
 // The peer disappears: its cable is pulled, its address is removed, or its card is reset.
-TEST_F(Amso1100Connections, DeadPeerIsDetectedByTimeout)
+TEST_F(Amso1100Connections, UnresponsivePeerIsReportedAsConnectionLost)
 {
 	establish();
 	set({}, false);

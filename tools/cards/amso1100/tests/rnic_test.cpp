@@ -85,7 +85,7 @@ TEST_F(Amso1100Rnic, MsiReplacesIntxIfEnabled)
 	EXPECT_EQ(host.take_interrupts(static_cast<unsigned>(wire::Vector::network)), 0u);
 }
 
-TEST_F(Amso1100Rnic, QueryReturnsVendorAndUserContext)
+TEST_F(Amso1100Rnic, RnicQueryReturnsTheVendorIdAndTheUserContext)
 {
 	initialise();
 	const auto handle = open();
@@ -103,7 +103,7 @@ TEST_F(Amso1100Rnic, QueryReturnsVendorAndUserContext)
 
 // The RNIC is a separate IP host: it answers ARP and ping for its address with its own hardware
 // address, until the address is removed.
-TEST_F(Amso1100Rnic, ConfiguredAddressesAnswerArpAndPing)
+TEST_F(Amso1100Rnic, RnicAnswersArpAndPingForItsConfiguredAddresses)
 {
 	initialise();
 	const auto handle = open();

@@ -284,7 +284,7 @@ TEST_F(Amso1100Verbs, IncompleteAndExcessivePageListsAreRefused)
 }
 
 // The entries of all lists and the regions are limited. Released ones can be reused.
-TEST_F(Amso1100Verbs, MemoryRegionsAndPageListEntriesAreLimited)
+TEST_F(Amso1100Verbs, NumbersOfMemoryRegionsAndPageListEntriesAreLimited)
 {
 	const auto allocate_list = [&](std::uint32_t pages) {
 		const auto answer =
@@ -330,7 +330,7 @@ TEST_F(Amso1100Verbs, NumberOfAddressesIsLimited)
 
 // Replies that wait for events do not delay other replies, but their number is limited. Beyond the
 // limit, no request is taken.
-TEST_F(Amso1100Verbs, RequestsWaitWhileTooManyEventsAreUnread)
+TEST_F(Amso1100Verbs, CardReadsNoRequestWhileTooManyEventsAreUnread)
 {
 	const Cq cq = create_cq();
 	const Qp qp = create_qp(cq, cq);

@@ -175,7 +175,7 @@ TEST_F(Example, PartialRegisterAccessesAreIgnored)
 }
 
 // The only fault of the card: it drops as many interrupts as requested, and no more.
-TEST_F(Example, InterruptFaultDropsTheArmedNumberOfInterrupts)
+TEST_F(Example, InterruptLostFaultDropsTheRequestedNumberOfInterrupts)
 {
 	EXPECT_FALSE(card_->arm_fault("a-headache", 1));
 	EXPECT_FALSE(card_->randomise_faults(1, 1));

@@ -162,7 +162,7 @@ TEST(CommandInterface, ResetClearsAllState)
 		  Status::bad_system_state);
 }
 
-TEST(CommandInterface, ReadAcquiresTheSemaphoreAndResetReleasesIt)
+TEST(CommandInterface, ReadingTheSemaphoreRegisterAcquiresItAndResetReleasesIt)
 {
 	TinyDriver driver;
 	EXPECT_EQ(driver.host.read<std::uint32_t>(0, bar0::semaphore), 0u);
@@ -184,7 +184,7 @@ TEST(CommandInterface, CardFailureIsReportedInTheErrorBuffer)
 	EXPECT_EQ(driver.host.read<std::uint32_t>(0, limits::kErrorBuffer), 0u);
 }
 
-TEST(CommandInterface, IntxIsUsedWithoutMsix)
+TEST(CommandInterface, CardAssertsIntxIfMsixIsDisabled)
 {
 	TinyDriver driver;
 	driver.bring_up_events();

@@ -181,7 +181,7 @@ TEST_F(CompletionQueueTest, OverrunFailsTheQueueAndRaisesOneEvent)
 	EXPECT_TRUE(queue().failed());
 }
 
-TEST_F(CompletionQueueTest, FullQueueReadsTheDoorbellRecordAgain)
+TEST_F(CompletionQueueTest, CardRereadsTheDoorbellRecordIfTheCqIsFull)
 {
 	for (unsigned i = 0; i < 16; ++i)
 		ASSERT_TRUE(post(i));

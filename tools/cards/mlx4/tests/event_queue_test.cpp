@@ -90,7 +90,7 @@ TEST_F(EventQueueTest, OwnerBitTogglesEachLap)
 	}
 }
 
-TEST_F(EventQueueTest, OverrunIsReportedInTheContext)
+TEST_F(EventQueueTest, EventQueueOverrunSetsTheStatusInItsContext)
 {
 	for (unsigned i = 0; i < 64; ++i)
 		raise(i);
@@ -103,7 +103,7 @@ TEST_F(EventQueueTest, OverrunIsReportedInTheContext)
 }
 
 // A driver may wait for an event that was lost, so it must be notified of the loss.
-TEST_F(EventQueueTest, OverrunIsReportedToAnotherQueueOrTheErrorBuffer)
+TEST_F(EventQueueTest, EventQueueOverrunIsReportedToAnotherEventQueueOrTheErrorBuffer)
 {
 	const auto error = [&] { return driver.host.read<std::uint32_t>(0, limits::kErrorBuffer); };
 	driver.immediate(Opcode::map_eq, TinyDriver::kCompletionEq,

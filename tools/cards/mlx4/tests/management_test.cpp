@@ -206,7 +206,7 @@ TEST_F(ManagementTest, LinkLossMovesAnActivePortToDown)
 	EXPECT_EQ(port_info().lid, 5u);
 }
 
-TEST_F(ManagementTest, SettingThePortDownRetrainsTheLink)
+TEST_F(ManagementTest, SettingThePortStateToDownMovesThePortToInit)
 {
 	open();
 	ib::Smp request = smp(kSet, ib::attr_port_info, 1);
@@ -394,7 +394,7 @@ TEST(UntrustedCard, DriverCannotManageTheSubnet)
 	EXPECT_FALSE(to_driver(ib::MadMethod::trap_repress, ib::attr_sm_notice));
 }
 
-TEST_F(ManagementTest, SmInfoAndResponsesAreDeliveredToTheDriver)
+TEST_F(ManagementTest, SmInfoRequestsTrapsAndResponsesAreDeliveredToTheDriver)
 {
 	auto &agent = driver.context().management;
 	bool handled = true;

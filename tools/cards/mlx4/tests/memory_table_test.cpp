@@ -290,7 +290,7 @@ TEST_F(MemoryTableTest, BindingAMemoryWindowRequiresAnMrWithBindEnabled)
 }
 
 // The length of a page list is limited, however many entries the key claims to have.
-TEST_F(MemoryTableTest, FastRegistrationPageListIsLimited)
+TEST_F(MemoryTableTest, FastRegistrationRefusesPageListsAboveTheMaximumLength)
 {
 	MptEntry::fast_register_enable.set(entry.bytes, 1);
 	MptEntry::mtt_size.set(entry.bytes, 1u << 20);

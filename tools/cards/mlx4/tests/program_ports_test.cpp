@@ -234,7 +234,7 @@ TEST_F(ProgramOnACard, TrapRepressIsNotDeliveredToTheProgram)
 	EXPECT_TRUE(program->received.empty());
 }
 
-TEST_F(ProgramOnACard, IsSmOfAProgramSurvivesDriverChangesAndCardReset)
+TEST_F(ProgramOnACard, IsSmBitSetByAProgramSurvivesSetPortAndCardReset)
 {
 	EXPECT_FALSE(is_sm());
 	access().set_is_sm(true);
@@ -249,7 +249,7 @@ TEST_F(ProgramOnACard, IsSmOfAProgramSurvivesDriverChangesAndCardReset)
 	EXPECT_FALSE(is_sm());
 }
 
-TEST_F(ProgramOnACard, IsSmOfTheDriverSurvivesWhenAProgramClearsItsOwn)
+TEST_F(ProgramOnACard, IsSmBitSetByTheDriverRemainsAfterAProgramClearsItsIsSmBit)
 {
 	Mailbox in(64, 0);
 	SetPort::capability_mask.set(in.data(), ib::port_cap_is_sm);

@@ -64,7 +64,7 @@ public:
 	Mailbox mailbox, rtr, rts;
 };
 
-TEST_F(QueuePairTest, RequiredFieldsNeedNoOptMask)
+TEST_F(QueuePairTest, TransitionsSetRequiredFieldsWithoutOptMaskBits)
 {
 	to_rts();
 	EXPECT_EQ(qp().state, QpState::rts);
@@ -83,7 +83,7 @@ TEST_F(QueuePairTest, RequiredFieldsNeedNoOptMask)
 	EXPECT_EQ(qp().path.ack_timeout, 14u);
 }
 
-TEST_F(QueuePairTest, LaterTransitionsKeepFieldsFixedAtCreation)
+TEST_F(QueuePairTest, Init2RtrAndRtr2RtsDoNotChangeFieldsSetByRst2Init)
 {
 	// Drivers leave these zero in INIT2RTR and RTR2RTS (seen: Linux).
 	std::uint8_t *const c = context(mailbox);
@@ -134,7 +134,7 @@ TEST_F(QueuePairTest, InvalidTransitionsReturnBadQpState)
 	EXPECT_EQ(go(Opcode::sqd2rts_qp, rts), Status::bad_qp_state);
 }
 
-TEST_F(QueuePairTest, TransitionsNotifyTheTransport)
+TEST_F(QueuePairTest, TransportIsNotifiedOfEachQpStateTransition)
 {
 	to_rts();
 	driver.command(Opcode::rts2sqd_qp, kQpn | hw::mlx4::sqd_event, 0, masked(0));

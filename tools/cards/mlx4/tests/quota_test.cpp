@@ -113,7 +113,7 @@ TEST_F(Quota, NumberOfQueuesOfEachTypeIsLimited)
 
 // The number of entries that a command initialises is limited by the maximum size of a queue. This
 // applies to new and resized CQs and to EQs.
-TEST_F(Quota, QueueSizesAreLimited)
+TEST_F(Quota, CqsAndEqsAboveTheMaximumSizeAreRefused)
 {
 	ASSERT_NO_FATAL_FAILURE(driver.bring_up_events());
 	static_assert((64ull << limits::kLogMarkedEntries) <= 8 << 20);
@@ -166,7 +166,7 @@ TEST_F(Quota, QueueSizesAreLimited)
 }
 
 // INIT_HCA accepts tables of the maximum size, and no larger ones.
-TEST_F(Quota, InitHcaTableSizesAreLimited)
+TEST_F(Quota, InitHcaRefusesTablesAboveTheMaximumSize)
 {
 	driver.bring_up();
 	const auto with = [&](const hw::mlx4::Field &field, unsigned value) {
@@ -236,7 +236,7 @@ TEST_F(Quota, MappedIcmPagesMustBeInGuestMemory)
 
 // Mapping writes nothing, however many pages are mapped. Data in a mapped page is not accepted as a
 // key, neither before the table is initialised nor after the page was replaced.
-TEST_F(Quota, MappingIcmWritesNoPagesAndCreatesNoKeys)
+TEST_F(Quota, MappingIcmDoesNotWriteTheMappedPagesOrCreateValidKeys)
 {
 	MptEntry key{};
 	MptEntry::region.set(key.bytes, 1);
@@ -301,7 +301,7 @@ TEST_F(Quota, MappingIcmWritesNoPagesAndCreatesNoKeys)
 
 // The number of groups with members is limited, whatever the size of the table. So are the members
 // of a group to which a packet is delivered, and the entries that are searched for them.
-TEST(MulticastQuota, GroupsAndMembersAreLimited)
+TEST(MulticastQuota, NumbersOfGroupsAndMembersAreLimited)
 {
 	MulticastTable table;
 	constexpr unsigned log_entry = 6;

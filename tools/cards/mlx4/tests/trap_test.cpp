@@ -319,7 +319,7 @@ TEST_F(TrapTest, TrapRateIsLimited)
 	EXPECT_EQ(last_qp, 9999u) << "the latest cause is told";
 }
 
-TEST_F(TrapTest, TrapRepetitionsAreLimited)
+TEST_F(TrapTest, NumberOfRepetitionsOfATrapIsLimited)
 {
 	violate(ib::trap_bad_pkey);
 	unsigned count = 0;

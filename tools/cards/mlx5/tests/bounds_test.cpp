@@ -64,7 +64,7 @@ TEST_F(Mlx5Bounds, NumberOfObjectsOfEachTypeIsLimited)
 }
 
 // The sizes of the other queues have fields of four bits.
-TEST_F(Mlx5Bounds, EntriesOfQueuesAreLimited)
+TEST_F(Mlx5Bounds, CqsAndEqsAboveTheMaximumSizeAreRefused)
 {
 	using hw::mlx5::CqContext;
 	using hw::mlx5::EqContext;
@@ -88,7 +88,7 @@ TEST_F(Mlx5Bounds, EntriesOfQueuesAreLimited)
 	EXPECT_EQ(create(Opcode::create_eq, eq.bytes), Status::bad_input_length);
 }
 
-TEST_F(Mlx5Bounds, MulticastGroupsAndMembersAreLimited)
+TEST_F(Mlx5Bounds, NumbersOfMulticastGroupsAndMembersAreLimited)
 {
 	const auto cq = driver.make_cq(4);
 	for (unsigned i = 0; i < limits::kMostMembers; ++i)
@@ -125,7 +125,7 @@ TEST_F(Mlx5Bounds, DoorbellRecordBeyondTheQueueIsIgnored)
 		  1u << TinyDriver::kLogReceives);
 }
 
-TEST_F(Mlx5Bounds, LoggedUnsupportedRequestsAreLimited)
+TEST_F(Mlx5Bounds, AtMost256UnsupportedRequestsAreLogged)
 {
 	std::ostringstream log;
 	const auto before = spdlog::default_logger();

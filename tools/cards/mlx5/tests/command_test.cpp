@@ -301,7 +301,7 @@ TEST_F(Mlx5Commands, CommandCompletionsAreReportedByEvents)
 	EXPECT_EQ(Eqe::owner.get(event(1).bytes), 1u) << "DESTROY_EQ itself";
 }
 
-TEST_F(Mlx5Commands, HealthReportsAFailedCard)
+TEST_F(Mlx5Commands, HealthRegistersReportThatTheCardHasFailed)
 {
 	driver.bring_up();
 	EXPECT_NE(driver.read(segment::health_counter) & 0xffffff, 0u);
@@ -329,7 +329,7 @@ TEST_F(Mlx5Commands, HealthReportsAFailedCard)
 		  hw::mlx5::nic_interface::disabled);
 }
 
-TEST_F(Mlx5Commands, FaultStopsTheHealthCounter)
+TEST_F(Mlx5Commands, HealthCounterOfAFrozenCardDoesNotIncrementUntilReset)
 {
 	driver.card.freeze();
 	const std::uint32_t frozen = driver.read(segment::health_counter);

@@ -174,7 +174,7 @@ TEST_F(Mlx5Compression, TitleCqeHasTheOwnerBitOfItsSlot)
 	}
 }
 
-TEST_F(Mlx5Compression, EntriesOf128BytesAreInTheSecondHalfOfTheirSlots)
+TEST_F(Mlx5Compression, MiniCqesAreWrittenToTheSecondHalfOf128ByteSlots)
 {
 	create(4, CqContext::mini_hash, CqContext::entry_128);
 	post(0, 10);
@@ -213,7 +213,7 @@ TEST_F(Mlx5Compression, FormatSelectsTheFieldThatMiniCqesContain)
 	}
 }
 
-TEST_F(Mlx5Compression, CompletionWithOtherFieldsEndsTheSession)
+TEST_F(Mlx5Compression, CompletionThatCannotBeCompressedEndsTheSession)
 {
 	create(6);
 	std::uint32_t next = 0;
@@ -247,7 +247,7 @@ TEST_F(Mlx5Compression, CompletionWithOtherFieldsEndsTheSession)
 	ended_by(changed(Cqe::opcode, code(CqeOpcode::responder_error)));
 }
 
-TEST_F(Mlx5Compression, SizeOfASessionIsLimited)
+TEST_F(Mlx5Compression, NumberOfCompletionsInASessionIsLimited)
 {
 	create(8);
 	constexpr unsigned most = limits::kMostCompressed;
@@ -315,7 +315,7 @@ TEST_F(Mlx5Compression, BufferedCompletionsOfADestroyedQueueAreDropped)
 	driver.host.unplug();
 }
 
-TEST_F(Mlx5Compression, InaccessibleQueueFailsWhenItsSessionIsWritten)
+TEST_F(Mlx5Compression, CqFailsIfBufferedCompletionsCannotBeWrittenToItsBuffer)
 {
 	create(4);
 	post(0, 3);
@@ -325,7 +325,7 @@ TEST_F(Mlx5Compression, InaccessibleQueueFailsWhenItsSessionIsWritten)
 	EXPECT_FALSE(post(received(3, 1)));
 }
 
-TEST_F(Mlx5Compression, InvalidSettingsAreRefused)
+TEST_F(Mlx5Compression, CqsWithInvalidCompressionSettingsAreRefused)
 {
 	create(4, 2);
 	EXPECT_EQ(cq.number, 0u) << "a reserved format";

@@ -84,7 +84,7 @@ TEST(Mlx5, EnhancedIpoibRequiresASinglePort)
 		     std::invalid_argument);
 }
 
-TEST_F(Mlx5EnhancedIpoib, CapabilitiesReportTheLimits)
+TEST_F(Mlx5EnhancedIpoib, CapabilitiesReportTheMaximumNumbersOfQueuesAndFlowEntries)
 {
 	const auto page = [&](std::uint32_t kind) {
 		return driver.command(Opcode::query_hca_cap, Bytes(16), 0x1010, kind << 1 | 1).out;
@@ -275,7 +275,7 @@ TEST_F(Mlx5EnhancedIpoib, CommandsThatReferToMissingObjectsAreRefused)
 	EXPECT_EQ(driver.command(Opcode::destroy_tis, 9999).status, Status::bad_resource);
 }
 
-TEST_F(Mlx5EnhancedIpoib, ObjectsOfEachKindAreLimited)
+TEST_F(Mlx5EnhancedIpoib, NumberOfObjectsOfEachKindIsLimited)
 {
 	const auto cq = driver.make_cq(4);
 	const auto underlay = driver.make_underlay();
@@ -483,7 +483,7 @@ TEST_F(Mlx5EnhancedTraffic, InaccessibleReceiveBufferFailsOnlyItsQueue)
 }
 
 // The driver may destroy objects in any order.
-TEST_F(Mlx5EnhancedTraffic, DatagramIsDroppedIfAnObjectWasDestroyed)
+TEST_F(Mlx5EnhancedTraffic, DatagramIsDroppedIfAnObjectOnItsSteeringPathWasDestroyed)
 {
 	const std::uint32_t table =
 		driver.try_rqt(2, {queues[0].number, queues[1].number}).number();

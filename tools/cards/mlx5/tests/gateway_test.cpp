@@ -121,7 +121,7 @@ public:
 	TinyDriver driver;
 };
 
-TEST_F(Mlx5Gateway, FirstProgramLocksTheGateway)
+TEST_F(Mlx5Gateway, SecondProgramCannotLockALockedGateway)
 {
 	const std::uint32_t first = get(gateway::counter), second = get(gateway::counter);
 	EXPECT_NE(first, 0u);
@@ -168,7 +168,7 @@ TEST_F(Mlx5Gateway, DeviceIdIsReadThroughTheRegisterSpace)
 }
 
 // Linux would dump the registers of space 7.
-TEST_F(Mlx5Gateway, UnimplementedSpacesAreReportedAsUnsupported)
+TEST_F(Mlx5Gateway, UnimplementedAddressSpacesAreReportedAsUnsupported)
 {
 	for (const std::uint32_t space : {0u, 4u, 5u, 6u, 7u, 0xfu, 0xffffu}) {
 		EXPECT_FALSE(select(space)) << space;
@@ -180,7 +180,7 @@ TEST_F(Mlx5Gateway, UnimplementedSpacesAreReportedAsUnsupported)
 	EXPECT_TRUE(select(gateway::Space::semaphores));
 }
 
-TEST_F(Mlx5Gateway, SemaphoreIsHeldByTheFirstProgramUntilItIsReleased)
+TEST_F(Mlx5Gateway, SecondProgramCannotTakeASemaphoreUntilTheFirstHasReleasedIt)
 {
 	ASSERT_TRUE(select(gateway::Space::semaphores));
 	constexpr std::uint32_t last = 4 * Gateway::kSemaphores - 4;
@@ -253,7 +253,7 @@ TEST_F(Mlx5Gateway, FirmwareInformationListsOneComponent)
 }
 
 // A program reads a text in parts.
-TEST_F(Mlx5Gateway, InformationStringsAreReadInParts)
+TEST_F(Mlx5Gateway, ProgramCanReadAnInformationStringInParts)
 {
 	using hw::mlx5::InformationString;
 	const std::string name = limits::kProductName;
@@ -302,7 +302,7 @@ TEST_F(Mlx5Gateway, CapabilitiesReportTheImplementedRegisters)
 }
 
 // iPXE's driver limits the speed before it initialises the card.
-TEST_F(Mlx5Gateway, SpeedOfThePortCanBeLimited)
+TEST_F(Mlx5Gateway, DriverCanRestrictTheEnabledPortSpeeds)
 {
 	using hw::mlx5::AccessRegister;
 	driver.enable();
@@ -349,7 +349,7 @@ TEST_F(Mlx5Gateway, SpeedOfThePortCanBeLimited)
 }
 
 // iPXE limits the speed, and then a subnet manager does. DISABLE_HCA ends only iPXE's limit.
-TEST_F(Mlx5Gateway, DisableHcaKeepsTheRatesThatASubnetManagerHasSet)
+TEST_F(Mlx5Gateway, DisableHcaDoesNotResetRatesSetByASubnetManager)
 {
 	constexpr unsigned two = ib::speed_sdr | ib::speed_ddr;
 	driver.enable();
@@ -393,7 +393,7 @@ TEST_F(Mlx5Gateway, UnsupportedRequestsAreRefusedAndCounted)
 }
 
 // The length of the register is the program's.
-TEST_F(Mlx5Gateway, RegisterBeyondTheMailboxIsRefused)
+TEST_F(Mlx5Gateway, AccessToARegisterLongerThanTheMailboxIsRefused)
 {
 	select(gateway::Space::command);
 	EXPECT_EQ(load(firmware_command::size), Gateway::kMailboxSize);

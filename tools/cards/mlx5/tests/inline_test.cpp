@@ -116,7 +116,7 @@ TEST_F(Mlx5Inline, LongMessagesAndWritesAreScatteredToMemory)
 }
 
 // Entries of 128 bytes have space for 64 bytes of data.
-TEST_F(Mlx5Inline, LargeCqesHold64BytesOfData)
+TEST_F(Mlx5Inline, LargeCqesContainUpTo64BytesOfData)
 {
 	driver.inline_receive = QpContext::receive_64_bytes;
 	driver.inline_response = QpContext::response_64_bytes;

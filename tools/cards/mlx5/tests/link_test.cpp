@@ -79,7 +79,7 @@ public:
 };
 
 // Programs may poll the state of the port by MADs for as long as it is down.
-TEST_F(Mlx5Link, DriverCommandsDoNotDelayTheLink)
+TEST_F(Mlx5Link, LinkComesUpWithinFiveSecondsWhileTheDriverPollsPkeys)
 {
 	EXPECT_FALSE(driver.port.enabled());
 	const auto begin = driver.host.loop().now();
@@ -113,7 +113,7 @@ TEST_F(Mlx5Link, LinkComesUpWhenTheDriverReadsThePkeysAfterAnEvent)
 }
 
 // A driver that subscribes late has missed the event of a port that is active already.
-TEST_F(Mlx5Link, ActivePortIsReportedAgainAfterTheDriverSubscribes)
+TEST_F(Mlx5Link, PortActiveEventIsRepeatedForADriverThatSubscribesLate)
 {
 	ASSERT_TRUE(run_until([&] { return driver.port.enabled(); }, milliseconds(5000)));
 	driver.set_port_active();

@@ -321,7 +321,7 @@ protected:
 	}
 };
 
-TEST_F(Mlx5Umr, FreeMkeyCanBeRegisteredOnce)
+TEST_F(Mlx5Umr, UmrCanRegisterAFreeMkeyOnlyOnce)
 {
 	const std::uint32_t key = make_free_key(4);
 	EXPECT_EQ(resolve(key, 0x5000, 8), MemoryError::invalid_key) << "it is free";
@@ -333,7 +333,7 @@ TEST_F(Mlx5Umr, FreeMkeyCanBeRegisteredOnce)
 	EXPECT_EQ(update(request), MemoryError::bad_request) << "it is free no more";
 }
 
-TEST_F(Mlx5Umr, PageListIsLimitedByTheCapacityOfTheMkey)
+TEST_F(Mlx5Umr, PageListLongerThanTheCapacityOfTheMkeyIsRefused)
 {
 	const std::uint32_t key = make_free_key(2);
 	UpdateKey request = registration(

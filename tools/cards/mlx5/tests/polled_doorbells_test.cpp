@@ -190,7 +190,7 @@ TEST_F(Mlx5PolledDoorbells, StoreToAMappedUarPageStartsRequests)
 }
 
 // Several queues share the registers of a page, and the last doorbell replaces the others.
-TEST_F(Mlx5PolledDoorbells, QueuesAreServedIfTheirDoorbellsAreOverwritten)
+TEST_F(Mlx5PolledDoorbells, SendQueuesAreProcessedEvenIfTheirDoorbellsAreOverwritten)
 {
 	const unsigned queues = 150; // more than a pass reads
 	const auto cq = driver.make_cq(8);
@@ -261,7 +261,7 @@ TEST_F(Mlx5PolledDoorbells, EachArmSequenceNumberRaisesAtMostOneEvent)
 	EXPECT_EQ(events(), 2u);
 }
 
-TEST_F(Mlx5PolledDoorbells, ValuesInAMappedPageCannotReferToQueuesOfOtherPages)
+TEST_F(Mlx5PolledDoorbells, DoorbellsInAMappedUarPageCannotStartQueuesOfOtherUarPages)
 {
 	const auto cq = driver.make_cq(4);
 	const auto [one, two] = driver.make_pair(cq);
@@ -342,7 +342,7 @@ TEST_F(Mlx5PolledDoorbells, CqArmIsDetectedWhileManySendDoorbellsAreRung)
 	EXPECT_EQ(events(), 1u);
 }
 
-TEST_F(Mlx5PolledDoorbells, SendQueueIsServedIfAnotherIsCreatedDuringTheRound)
+TEST_F(Mlx5PolledDoorbells, SendQueueIsProcessedIfAnotherIsCreatedDuringAPollingRound)
 {
 	const auto cq = driver.make_cq(4);
 	std::vector<TinyDriver::Qp> qps;
@@ -354,7 +354,7 @@ TEST_F(Mlx5PolledDoorbells, SendQueueIsServedIfAnotherIsCreatedDuringTheRound)
 	EXPECT_TRUE(driver.run_until_entry(cq, 0));
 }
 
-TEST_F(Mlx5PolledDoorbells, ArmIsSeenIfAnotherQueueIsCreatedDuringTheRound)
+TEST_F(Mlx5PolledDoorbells, CqArmIsDetectedIfAnotherCqIsCreatedDuringAPollingRound)
 {
 	std::vector<TinyDriver::Cq> cqs;
 	for (unsigned i = 0; i < kManyQueues; ++i)
@@ -408,7 +408,7 @@ TEST_F(Mlx5PolledDoorbells, RecordsOfManyQueuesArePolledWithPausesIfTheMappedFil
 	}
 }
 
-TEST_F(Mlx5PolledDoorbells, DoorbellRegistersWorkIfThePageIsNotMapped)
+TEST_F(Mlx5PolledDoorbells, DoorbellWritesAreProcessedIfTheUarPageIsNotMapped)
 {
 	const auto cq = driver.make_cq(4);
 	const auto [one, two] = driver.make_pair(cq);

@@ -81,7 +81,7 @@ TEST_F(Mlx5Queues, UnsupportedQueuePairTypesAreRefused)
 }
 
 // Only one QP can have a special number on a port. A reset releases the number.
-TEST_F(Mlx5Queues, OnlyOneQpCanBeQp1OfAPortAndResetReleasesIt)
+TEST_F(Mlx5Queues, SecondQp1OfAPortIsRefusedUntilTheFirstIsReset)
 {
 	const auto cq = driver.make_cq(4);
 	const auto first = driver.make_qp(QpService::qp1, cq);
@@ -431,7 +431,7 @@ TEST_F(Mlx5Queues, XrcSendsArriveInTheAddressedSrq)
 	EXPECT_EQ(Cqe::syndrome.get(cqe.bytes), 0x12u) << "a queue of another domain";
 }
 
-TEST_F(Mlx5Queues, TotalPagesOfAllQueuesAreLimited)
+TEST_F(Mlx5Queues, TotalNumberOfPagesOfAllQueuesIsLimited)
 {
 	PageBudget budget(3);
 	const Bytes entries(8 * 8);

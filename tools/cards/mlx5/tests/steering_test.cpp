@@ -144,7 +144,7 @@ TEST(Mlx5Hash, ToeplitzHashMatchesPublishedVectors)
 	EXPECT_EQ(hash(rule, headers).value, 0u);
 }
 
-TEST_F(Mlx5Steering, FlowEntriesMatchInIndexOrder)
+TEST_F(Mlx5Steering, MatchingFlowEntryWithTheLowestIndexIsUsed)
 {
 	const FlowHeaders mask = protocol_of(0xff);
 	const std::uint32_t some = driver.try_group(table, 0, 7, mask).number();
@@ -278,7 +278,7 @@ TEST_F(Mlx5Steering, InvalidTablesGroupsAndEntriesAreRefused)
 	EXPECT_EQ(driver.set_root(0, underlay.number, false), Status::ok);
 }
 
-TEST_F(Mlx5Steering, TablesGroupsAndEntriesAreLimited)
+TEST_F(Mlx5Steering, NumbersOfFlowTablesGroupsAndEntriesAreLimited)
 {
 	const std::uint32_t large = driver.try_table(1, limits::kLogFlowTableSize).number();
 	std::uint32_t first = 0;

@@ -96,7 +96,7 @@ TEST(MthcaMemory, UnmappingADoorbellRecordPageInvalidatesNoKeys)
 
 // The card has no memory of its own. Commands before initialisation and unsupported commands return
 // an error.
-TEST_F(Mthca, CommandsOutOfOrderAreRefused)
+TEST_F(Mthca, CommandsBeforeInitialisationAndUnsupportedCommandsAreRefused)
 {
 	EXPECT_EQ(driver.command(opcode::enable_lam, 0, 0, {}, 0).status, Status::no_local_memory);
 	EXPECT_EQ(driver.command(opcode::query_dev_lim, 0, 0, {}, 0x100).status,
@@ -169,7 +169,7 @@ TEST_F(Mthca, MemoryKeysAreValidUntilDestroyed)
 
 // The page list of a region is specified by its ICM address, and the page size by its binary
 // logarithm minus 12.
-TEST_F(Mthca, PageListsAreFoundByTheirIcmAddress)
+TEST_F(Mthca, MptEntrySpecifiesThePageListByItsIcmAddress)
 {
 	driver.bring_up();
 	using Mpt = hw::mthca::MptEntry;
@@ -611,7 +611,7 @@ TEST_F(Mthca, MulticastMemberListEndsAtTheFirstInvalidEntry)
 }
 
 // The card answers the subnet manager until the driver's QP0 can receive. Then the driver answers.
-TEST_F(Mthca, CardAnswersSmpsUntilTheDriversQp0Receives)
+TEST_F(Mthca, CardAnswersSmpsUntilTheDriversQp0CanReceive)
 {
 	driver.bring_up();
 	ib::Smp get{};

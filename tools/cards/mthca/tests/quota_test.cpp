@@ -102,7 +102,7 @@ TEST_F(MthcaQuota, NumberOfQueuesOfEachTypeIsLimited)
 }
 
 // No CQ can be created with, or resized to, more entries than the reported maximum.
-TEST_F(MthcaQuota, CompletionQueueSizesAreLimited)
+TEST_F(MthcaQuota, CompletionQueuesAboveTheMaximumSizeAreRefused)
 {
 	const auto make = [&](unsigned log_size) {
 		return driver.command(Opcode::sw2hw_cq, kFirst, 0, completion_queue(log_size).bytes)
@@ -117,7 +117,7 @@ TEST_F(MthcaQuota, CompletionQueueSizesAreLimited)
 }
 
 // INIT_HCA is refused if a table is larger than the card reports.
-TEST(MthcaTables, InitHcaTableSizesAreLimited)
+TEST(MthcaTables, InitHcaRefusesTablesAboveTheMaximumSize)
 {
 	TinyDriver driver;
 	driver.start_firmware();

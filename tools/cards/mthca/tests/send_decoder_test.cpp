@@ -53,7 +53,7 @@ struct Posted {
 } // namespace
 
 // The opcode, the size and the fence of a WQE are in the previous WQE.
-TEST(SendDecoder, OpcodeIsTakenFromThePreviousWqe)
+TEST(SendDecoder, OpcodeAndFenceOfAWqeAreReadFromThePreviousWqe)
 {
 	Posted posted(WqeOpcode::rdma_write_imm, WqeNext::always | WqeNext::solicited);
 	posted.add(WqeRemoteAddress{0x1000, 0x55, 0})

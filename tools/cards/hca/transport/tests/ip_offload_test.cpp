@@ -90,7 +90,7 @@ TEST(OnesComplement, SumMatchesTheDefinition)
 /*
  * Computed checksums are correct according to both the simple implementation and the receive side.
  */
-TEST(Checksums, FilledInChecksumsAreCorrect)
+TEST(Checksums, ChecksumsWrittenByFillChecksumsAreValid)
 {
 	for (std::size_t data : {0u, 1u, 2u, 77u, 1400u}) {
 		Bytes bytes = tcp_packet(data);

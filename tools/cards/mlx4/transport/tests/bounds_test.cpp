@@ -108,7 +108,7 @@ public:
  * A large send is split only as its segments can be sent. One with 2^18 segments uses no more host
  * memory than the packets that have credits, and other QPs of the card run before it ends.
  */
-TEST_F(Bounds, LargeSendUsesOnlyAvailableCredits)
+TEST_F(Bounds, LsoSendWaitsForLinkCreditsAndOtherQpsCanSendMeanwhile)
 {
 	QueuePair &from = datagram_qp(a, cq_a), &into = datagram_qp(b, cq_b);
 	CompletionQueue &cq_other = a.create_cq();
@@ -170,7 +170,7 @@ TEST_F(Bounds, CreditWakesOnlyQpsWaitingForItsVl)
  * A large send in progress counts as one request: it is flushed as one request, and a drain waits
  * for it.
  */
-TEST_F(Bounds, LargeSendIsFlushedAndDrainedAsOneRequest)
+TEST_F(Bounds, LsoSendGetsOneCompletionIfItIsDrainedOrFlushed)
 {
 	QueuePair &from = datagram_qp(a, cq_a), &into = datagram_qp(b, cq_b);
 	Region data = a.region(5000);
@@ -199,7 +199,7 @@ TEST_F(Bounds, LargeSendIsFlushedAndDrainedAsOneRequest)
 }
 
 /* A QP has one timer, however often its deadline changes. */
-TEST_F(Bounds, RetriesReuseTheTimerOfTheQp)
+TEST_F(Bounds, RnrRetriesOfAQpUseOneTimer)
 {
 	QpOptions options;
 	options.ack_timeout = 31; /* hours */
@@ -216,7 +216,7 @@ TEST_F(Bounds, RetriesReuseTheTimerOfTheQp)
 }
 
 /* QPs that are due at the same time are processed in slices. */
-TEST_F(Bounds, DueTimersAreProcessedInSlices)
+TEST_F(Bounds, AtMostOneSliceOfDueTimersIsProcessedPerLoopIteration)
 {
 	constexpr std::uint32_t qps = 200;
 	QpOptions options;
@@ -297,7 +297,7 @@ TEST_F(Bounds, EventsCausedByPeersWaitForEventQueueSpace)
  * Requests are prefetched up to a limit for each QP and for each card. Beyond the card's limit, a
  * QP gets one request at a time, so that it makes progress.
  */
-TEST_F(Bounds, PrefetchedSendRequestsAreLimited)
+TEST_F(Bounds, NumberOfPrefetchedSendRequestsIsLimited)
 {
 	constexpr std::size_t qps = 40, each = 512;
 	static_assert(qps * each > Requester::kHeldAllMax + qps);
@@ -333,7 +333,7 @@ TEST_F(Bounds, PrefetchedSendRequestsAreLimited)
  * Data that UC has completed is kept in copies until it is delivered. The copies are limited,
  * however large the messages are and however slow the receiver is.
  */
-TEST_F(Bounds, CopiesOfDataInFlightAreLimited)
+TEST_F(Bounds, MemoryUsedForCopiesOfDataInFlightIsLimited)
 {
 	QpOptions options = of(ServiceType::uc);
 	options.mtu = ib::Mtu::mtu_4096;
@@ -401,7 +401,7 @@ TEST_F(Bounds, MulticastToManyMembersIsDeliveredInSlices)
  * the sender's packets to other receivers are not delayed. Packets for which the card's queue has
  * no space are dropped and counted.
  */
-TEST_F(Bounds, MulticastReplicationHoldsNoLinkCredit)
+TEST_F(Bounds, LinkCreditIsReturnedBeforeAMulticastPacketIsReplicated)
 {
 	constexpr unsigned credits = fabric::Port::kDefaultCredits;
 	constexpr unsigned packets = 4 * credits;
@@ -440,7 +440,7 @@ TEST_F(Bounds, MulticastReplicationHoldsNoLinkCredit)
  * No doorbell reports a receive that is posted in the error state, so the card polls for it.
  * However many QPs stay there, one timer polls all of them.
  */
-TEST_F(Bounds, QpsInErrorShareOneTimer)
+TEST_F(Bounds, QpsInTheErrorStateShareOneTimer)
 {
 	constexpr unsigned qps = 1000;
 	QpOptions options;

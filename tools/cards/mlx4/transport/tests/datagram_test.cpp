@@ -283,7 +283,7 @@ TEST_F(Datagram, AddressVectorPortAndPdAreCheckedIfEnabled)
  * Credits that are returned while a cable is replaced are not reported. Senders that wait for
  * credits continue with the new cable.
  */
-TEST_F(Datagram, SendsWaitingForCreditsContinueAfterALinkChange)
+TEST_F(Datagram, SendsThatWaitForLinkCreditsContinueAfterTheLinkIsRestored)
 {
 	constexpr unsigned count = fabric::Port::kDefaultCredits + 16;
 	QpOptions options = ud();

@@ -134,7 +134,7 @@ TEST_F(Errors, InvalidRequestsAreRejectedByTheResponder)
  * An invalid request in the middle of a message that has taken a receive is reported by that
  * receive, and not by an event (IBA 9.9.3.1, class C).
  */
-TEST_F(Errors, InvalidPacketWithinAMessageFailsTheReceive)
+TEST_F(Errors, InvalidPacketWithinAMessageCompletesTheReceiveWithAnError)
 {
 	Region big_from = a.region(8 << 20), big_to = b.region(8 << 20);
 	b.post_receive(*qp_b, {big_to.piece()});
@@ -299,7 +299,7 @@ TEST_F(Errors, FastRegisteredKeyIsUsableUntilInvalidated)
  * Local operations on keys fail with a memory management operation error (IBA 11.6.2). A QP that
  * may not register keys does not support the operation.
  */
-TEST_F(Errors, ForbiddenKeyOperationsAreRefused)
+TEST_F(Errors, InvalidLocalKeyOperationsCompleteWithAnError)
 {
 	WqeFastRegister segment{};
 	segment.key = from.key;

@@ -174,7 +174,7 @@ TEST_F(GuestMemoryLease, RejectedInvalidationRevokesNoLease)
 }
 
 /* Data sent with more keys than a QP may have leases for is copied, and arrives. */
-TEST_F(GuestMemoryLease, DataBeyondTheLeaseLimitIsCopied)
+TEST_F(GuestMemoryLease, DataIsCopiedIfTheQpHasTheMaximumNumberOfLeases)
 {
 	constexpr unsigned count = 128, bytes = 16;
 	reconnect({.log_send = 8});

@@ -50,7 +50,7 @@ TEST_F(UnreliableConnection, MultiPacketUcSendsAndWritesArrive)
 }
 
 /* The guest may reuse the buffer of a completed request, even if its data is still in flight. */
-TEST_F(UnreliableConnection, SendDataIsReadBeforeTheCompletion)
+TEST_F(UnreliableConnection, UcSendReadsItsDataBeforeItCompletes)
 {
 	Region from = a.region(64), to = b.region(64);
 	std::ranges::fill(a.bytes(from), std::byte{1});
@@ -295,7 +295,7 @@ TEST_F(Queues, NothingIsSentWithoutADoorbell)
  * A draining send queue completes the requests that have started, starts no others, and raises an
  * event when it is done.
  */
-TEST_F(Queues, SqDrainingCompletesOnlyStartedRequests)
+TEST_F(Queues, RequestPostedWhileTheSqDrainsIsSentAfterTheReturnToRts)
 {
 	Region data = a.region(100000), to = b.region(100000);
 	auto write = [&] {

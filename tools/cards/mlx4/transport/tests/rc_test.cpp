@@ -217,7 +217,7 @@ TEST_F(Rc, UnsignalledRequestsHaveNoCompletion)
 }
 
 /* If there is no receive, the sender gets an RNR NAK and retries successfully. */
-TEST_F(Rc, ReceiverNotReadyIsRetried)
+TEST_F(Rc, SendIsRetriedAfterAnRnrNak)
 {
 	Region from = a.region(3000), to = b.region(3000);
 	fill(a.bytes(from));
