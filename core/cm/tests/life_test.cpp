@@ -96,7 +96,7 @@ struct Destroyer {
  * ib_destroy_cm_id() waits for the handler of the ID and, for a listener, for the handlers of new
  * IDs.
  */
-void cm_07_destroy_waits_for_running_handlers(Test &test)
+void cm_07_id_destroy_waits_for_running_handlers(Test &test)
 {
 	static constinit kern::Atomic<bool> held{};
 	for (bool of_listener : {false, true}) {
@@ -275,7 +275,7 @@ void cm_01_connecting_succeeds_after_random_messages(Test &test)
 
 SOFT_SUITES(cm_life, KUNIT_CASE(cm_07_handler_that_returns_nonzero_destroys_its_id),
 	    KUNIT_CASE(cm_07_enomem_from_a_handler_sends_a_rej_only_after_a_response),
-	    KUNIT_CASE(cm_07_destroy_waits_for_running_handlers),
+	    KUNIT_CASE(cm_07_id_destroy_waits_for_running_handlers),
 	    KUNIT_CASE(cm_07_listener_is_not_freed_before_handlers_of_new_ids_return),
 	    KUNIT_CASE(cm_07_ids_can_be_destroyed_while_messages_are_in_flight),
 	    KUNIT_CASE(cm_01_connecting_succeeds_after_random_messages));

@@ -84,7 +84,7 @@ constexpr Row rows[] = {
 	{Event::device_gone, everything, State::idle},
 };
 
-void cm_02_transitions_match_the_specification(Test &test)
+void cm_02_id_state_transitions_match_the_specification(Test &test)
 {
 	for (std::size_t s = 0; s < cm::state_count; s++)
 		for (std::size_t e = 0; e < cm::event_count; e++) {
@@ -449,7 +449,7 @@ void cm_02_messages_from_a_third_node_are_ignored(Test &test)
 }
 
 /* Every call in every state: calls that the table refuses return EINVAL and change nothing. */
-void cm_02_calls_fail_in_invalid_states(Test &test)
+void cm_02_functions_return_an_error_in_invalid_states(Test &test)
 {
 	Boxed<Walk> walk;
 	ASSERT_TRUE(walk.ok());
@@ -529,7 +529,7 @@ void cm_02_calls_fail_in_invalid_states(Test &test)
 }
 
 /* The message that is sent when an ID is destroyed, for every state. */
-void cm_07_destroy_sends_the_message_that_each_state_requires(Test &test)
+void cm_07_id_destroy_sends_the_message_that_each_state_requires(Test &test)
 {
 	Boxed<Walk> walk;
 	ASSERT_TRUE(walk.ok());
@@ -599,11 +599,11 @@ void cm_11_device_removal_is_the_last_event(Test &test)
 
 } // namespace
 
-CARD_SUITE(cm_states, KUNIT_CASE(cm_02_transitions_match_the_specification),
+CARD_SUITE(cm_states, KUNIT_CASE(cm_02_id_state_transitions_match_the_specification),
 	   KUNIT_CASE(cm_02_only_valid_messages_change_the_state),
 	   KUNIT_CASE(cm_02_messages_of_other_connections_are_ignored),
 	   KUNIT_CASE(cm_02_messages_from_a_third_node_are_ignored),
 	   KUNIT_CASE(cm_10_lap_with_invalid_path_is_passed_to_the_consumer),
-	   KUNIT_CASE(cm_02_calls_fail_in_invalid_states),
-	   KUNIT_CASE(cm_07_destroy_sends_the_message_that_each_state_requires),
+	   KUNIT_CASE(cm_02_functions_return_an_error_in_invalid_states),
+	   KUNIT_CASE(cm_07_id_destroy_sends_the_message_that_each_state_requires),
 	   KUNIT_CASE(cm_11_device_removal_is_the_last_event));

@@ -11,7 +11,7 @@ namespace
 /*
  * A thread runs until it is asked to stop, and returns its result, even if it has already ended.
  */
-void thread_stop_returns_the_result_of_its_function(kern::kunit::Test &test)
+void thread_stop_returns_the_result_of_the_thread_function(kern::kunit::Test &test)
 {
 	struct Worker {
 		int run()
@@ -60,6 +60,6 @@ void same_seed_gives_the_same_random_numbers(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(kern_thread, KUNIT_CASE(thread_stop_returns_the_result_of_its_function),
+KUNIT_SUITE(kern_thread, KUNIT_CASE(thread_stop_returns_the_result_of_the_thread_function),
 	    KUNIT_CASE(deadline_expires_no_earlier_than_its_delay),
 	    KUNIT_CASE(same_seed_gives_the_same_random_numbers));

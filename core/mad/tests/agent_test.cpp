@@ -340,7 +340,7 @@ void mgmt_03_unsolicited_mad_goes_to_the_agent_of_its_class(Test &test)
  * A MAD with a wrong version is dropped. A send with a wrong class or without an address is
  * refused.
  */
-void mgmt_03_wrong_version_is_dropped_and_wrong_class_refused(Test &test)
+void mgmt_03_mad_of_wrong_version_is_dropped_and_of_wrong_class_refused(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -534,6 +534,6 @@ SOFT_SUITES(mad_agent, KUNIT_CASE(mgmt_01_class_selects_qp0_or_qp1_and_qp1_check
 	    KUNIT_CASE(mgmt_03_agents_have_different_transaction_ids),
 	    KUNIT_CASE(mgmt_03_unsolicited_response_is_dropped),
 	    KUNIT_CASE(mgmt_03_unsolicited_mad_goes_to_the_agent_of_its_class),
-	    KUNIT_CASE(mgmt_03_wrong_version_is_dropped_and_wrong_class_refused),
+	    KUNIT_CASE(mgmt_03_mad_of_wrong_version_is_dropped_and_of_wrong_class_refused),
 	    KUNIT_CASE(mgmt_03_each_snoop_agent_sees_sends_and_receives),
 	    KUNIT_CASE(mgmt_03_flushed_mads_are_sent_after_a_send_queue_error));

@@ -182,7 +182,7 @@ void rcm_17_requests_reach_listeners_of_their_namespace(Test &test)
  * If devices are not shared, an ID uses only those of its own namespace, wherever the interfaces
  * are.
  */
-void rcm_17_devices_of_other_namespaces_are_not_used(Test &test)
+void rcm_17_id_uses_no_device_of_another_namespace(Test &test)
 {
 	Boxed<Namespaces> there;
 	ASSERT_TRUE(there.there() && there->ok());
@@ -264,6 +264,6 @@ SOFT_SUITES(rdma_cm_namespaces, KUNIT_CASE(rcm_17_id_uses_addresses_of_its_names
 	    KUNIT_CASE(rcm_17_namespaces_have_separate_ports),
 	    KUNIT_CASE(rcm_17_port_shared_by_several_ids_is_counted_once),
 	    KUNIT_CASE(rcm_17_requests_reach_listeners_of_their_namespace),
-	    KUNIT_CASE(rcm_17_devices_of_other_namespaces_are_not_used),
+	    KUNIT_CASE(rcm_17_id_uses_no_device_of_another_namespace),
 	    KUNIT_CASE(rcm_17_neighbour_updates_wake_only_ids_of_their_namespace),
 	    KUNIT_CASE(rcm_17_namespace_is_referenced_while_it_has_ids));

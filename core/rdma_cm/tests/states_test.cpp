@@ -130,7 +130,7 @@ void check_calls(Test &test, End &end)
 	EXPECT_EQ(end.state(), state);
 }
 
-void rcm_06_calls_fail_in_invalid_states(Test &test)
+void rcm_06_functions_return_an_error_in_invalid_states(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.there() && pair->ok());
@@ -168,4 +168,4 @@ void rcm_06_calls_fail_in_invalid_states(Test &test)
 } // namespace
 
 SOFT_SUITES(rdma_cm_states, KUNIT_CASE(rcm_06_id_state_transitions_match_the_expected_table),
-	    KUNIT_CASE(rcm_06_calls_fail_in_invalid_states));
+	    KUNIT_CASE(rcm_06_functions_return_an_error_in_invalid_states));

@@ -216,7 +216,7 @@ struct Looker {
 		.name = "looker", .add = add, .remove = remove, .registry = nullptr};
 };
 
-void lock_09_device_is_usable_in_client_callbacks(kern::kunit::Test &test)
+void lock_09_device_can_be_queried_in_client_callbacks(kern::kunit::Test &test)
 {
 	FakeDeviceOwner device;
 	Looker::complete_in_add = Looker::complete_in_remove = false;
@@ -465,7 +465,7 @@ void invalid_device_is_not_registered_or_shown_to_clients(kern::kunit::Test &tes
 } // namespace
 
 KUNIT_SUITE(core_registry, KUNIT_CASE(lock_08_callbacks_can_register_clients_and_find_devices),
-	    KUNIT_CASE(lock_09_device_is_usable_in_client_callbacks),
+	    KUNIT_CASE(lock_09_device_can_be_queried_in_client_callbacks),
 	    KUNIT_CASE(lock_10_leaked_handler_is_reported),
 	    KUNIT_CASE(lock_11_new_client_gets_existing_devices),
 	    KUNIT_CASE(lock_11_new_device_is_added_to_existing_clients),

@@ -67,7 +67,7 @@ void object_in_use_is_not_destroyed(kern::kunit::Test &test)
 }
 
 /* A command that the device refuses changes nothing and can be repeated. */
-void failed_destroy_can_be_retried(kern::kunit::Test &test)
+void failed_destruction_of_an_object_can_be_retried(kern::kunit::Test &test)
 {
 	Account account;
 	Owner owner;
@@ -169,7 +169,8 @@ void object_is_abandoned_if_the_driver_fails_to_destroy_it(kern::kunit::Test &te
 } // namespace
 
 KUNIT_SUITE(uverbs_objects, KUNIT_CASE(lowest_free_object_number_is_allocated),
-	    KUNIT_CASE(object_in_use_is_not_destroyed), KUNIT_CASE(failed_destroy_can_be_retried),
+	    KUNIT_CASE(object_in_use_is_not_destroyed),
+	    KUNIT_CASE(failed_destruction_of_an_object_can_be_retried),
 	    KUNIT_CASE(objects_are_destroyed_in_reverse_order),
 	    KUNIT_CASE(object_whose_destruction_fails_is_destroyed_in_a_later_round),
 	    KUNIT_CASE(object_is_abandoned_if_the_driver_fails_to_destroy_it));

@@ -105,7 +105,7 @@ void chan_01_completion_events_use_the_vector_of_their_cq(Test &test)
  * The kernel's part of CHAN-03: a CQ without a completion handler is polled and armed like any
  * other.
  */
-void chan_03_queue_without_a_handler_can_be_polled_and_armed(Test &test)
+void chan_03_cq_without_a_handler_can_be_polled_and_armed(Test &test)
 {
 	for (soft_notify notify : {SOFT_NOTIFY_FIRES, SOFT_NOTIFY_REPORTS}) {
 		Device device({.notify = notify, .lid = 1});
@@ -131,7 +131,7 @@ void chan_03_queue_without_a_handler_can_be_polled_and_armed(Test &test)
  * The kernel's half of CHAN-05: a CQ's end waits for its handler or discards the event; no handler
  * runs afterwards.
  */
-void chan_05_no_handler_runs_after_the_queue_is_destroyed(Test &test)
+void chan_05_no_handler_runs_after_the_cq_is_destroyed(Test &test)
 {
 	struct Consumer {
 		kern::Atomic<bool> entered{}, ended{};
@@ -501,8 +501,8 @@ void cq_overrun_raises_one_event_and_loses_no_entry(Test &test)
 
 SOFT_SUITES(verbs_cq, KUNIT_CASE(cq_rejects_invalid_arguments),
 	    KUNIT_CASE(chan_01_completion_events_use_the_vector_of_their_cq),
-	    KUNIT_CASE(chan_03_queue_without_a_handler_can_be_polled_and_armed),
-	    KUNIT_CASE(chan_05_no_handler_runs_after_the_queue_is_destroyed),
+	    KUNIT_CASE(chan_03_cq_without_a_handler_can_be_polled_and_armed),
+	    KUNIT_CASE(chan_05_no_handler_runs_after_the_cq_is_destroyed),
 	    KUNIT_CASE(cq_resize_preserves_unpolled_completions),
 	    KUNIT_CASE(cq_moderation_beyond_the_device_limits_is_rejected),
 	    KUNIT_CASE(cq_alloc_any_assigns_vectors_round_robin),

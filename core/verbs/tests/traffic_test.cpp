@@ -288,7 +288,7 @@ void requests_that_fail_report_their_status_and_move_the_qp_to_error(Test &test)
 }
 
 /* Keys of another protection domain grant no access at either end. */
-void keys_of_another_pd_are_refused(Test &test)
+void requests_with_a_key_of_another_pd_fail(Test &test)
 {
 	for (bool local_end : {true, false}) {
 		Device device(plain);
@@ -376,7 +376,7 @@ void request_fails_if_all_its_retransmissions_are_lost(Test &test)
 }
 
 /* Many QPs receive from one SRQ. When it falls below its limit, it raises the limit event once. */
-void srq_serves_many_qps_and_raises_its_limit_event(Test &test)
+void many_qps_share_an_srq_that_raises_its_limit_event_once(Test &test)
 {
 	static constinit kern::Atomic<unsigned int> limits{0};
 	limits.store_relaxed(0);
@@ -534,8 +534,8 @@ SOFT_SUITES(verbs_traffic, KUNIT_CASE(send_with_immediate_data_fills_the_receive
 	    KUNIT_CASE(scatter_list_is_converted_to_pages),
 	    KUNIT_CASE(memory_window_grants_access_while_bound),
 	    KUNIT_CASE(requests_that_fail_report_their_status_and_move_the_qp_to_error),
-	    KUNIT_CASE(keys_of_another_pd_are_refused),
+	    KUNIT_CASE(requests_with_a_key_of_another_pd_fail),
 	    KUNIT_CASE(post_to_a_full_queue_reports_the_first_rejected_request),
 	    KUNIT_CASE(request_fails_if_all_its_retransmissions_are_lost),
-	    KUNIT_CASE(srq_serves_many_qps_and_raises_its_limit_event),
+	    KUNIT_CASE(many_qps_share_an_srq_that_raises_its_limit_event_once),
 	    KUNIT_CASE(xrc_messages_reach_the_addressed_srq));

@@ -142,7 +142,7 @@ void context_is_unchanged_if_the_driver_refuses_a_second_context(Test &test)
  * A program's objects belong to it for life and have no keys of the kernel. They refuse operations
  * that the kernel's objects only report.
  */
-void user_objects_record_their_process(Test &test)
+void objects_of_a_program_record_the_process_that_created_them(Test &test)
 {
 	Bench bench;
 	ASSERT_TRUE(bench.ok());
@@ -356,7 +356,7 @@ void failed_reregistration_leaves_the_region_unchanged(Test &test)
 
 SOFT_SUITES(verbs_user, KUNIT_CASE(udata_is_copied_within_its_bounds),
 	    KUNIT_CASE(context_is_unchanged_if_the_driver_refuses_a_second_context),
-	    KUNIT_CASE(user_objects_record_their_process),
+	    KUNIT_CASE(objects_of_a_program_record_the_process_that_created_them),
 	    KUNIT_CASE(rcm_16_only_its_own_process_finds_a_queue_pair_by_number),
 	    KUNIT_CASE(failed_reregistration_leaves_the_region_unchanged));
 

@@ -35,7 +35,7 @@ static void capabilities_of_the_sample_card_are_decoded(kern::kunit::Test &test)
 }
 
 /* Registers are located by bus addresses, wherever the BAR is. */
-static void registers_are_located_by_bus_address(kern::kunit::Test &test)
+static void register_offsets_are_computed_from_bus_addresses(kern::kunit::Test &test)
 {
 	SampleFirmware firmware;
 	const auto parsed = parse_firmware(firmware.answer, firmware.bar0_bytes);
@@ -148,7 +148,7 @@ static void card_with_too_little_icm_is_rejected(kern::kunit::Test &test)
 }
 
 KUNIT_SUITE(mthca_capabilities, KUNIT_CASE(capabilities_of_the_sample_card_are_decoded),
-	    KUNIT_CASE(registers_are_located_by_bus_address),
+	    KUNIT_CASE(register_offsets_are_computed_from_bus_addresses),
 	    KUNIT_CASE(registers_outside_the_bar_are_refused),
 	    KUNIT_CASE(inconsistent_capabilities_are_rejected),
 	    KUNIT_CASE(icm_regions_are_aligned_and_do_not_overlap),

@@ -120,7 +120,7 @@ TEST(Explorer, IpoibInterfaceSurvivesFailedAllocations)
  * Tests the driver of a ConnectX or InfiniHost, the card, its link and a subnet manager in the same
  * virtual time.
  */
-TEST(Explorer, DriverAndEmulatedCardPassUnderRandomSchedules)
+TEST(Explorer, TestsOfDriverAndEmulatedCardPassUnderRandomSchedules)
 {
 	expect_holds("explore_mlx4", 60);
 	expect_holds("explore_mthca", 60);

@@ -80,7 +80,7 @@ TEST(Member, WaitingMemberGetsATimeSliceAtItsDeadline)
 }
 
 // A kernel without planned events requests the end of time.
-TEST(Member, MemberMayHaveNoDeadline)
+TEST(Member, MemberCanRequestThatItHasNoDeadline)
 {
 	Member member = running();
 	say(member, Operation::request, kNow + 1);

@@ -191,7 +191,7 @@ void ipoib_04_idle_connections_are_closed(Test &test)
  * The contents of a REQ are not trusted, and the number of REQs of one peer is bounded. Both cases
  * are rejected, and do not affect other peers.
  */
-void ipoib_05_invalid_and_excess_requests_are_rejected(Test &test)
+void ipoib_05_invalid_and_excess_connection_requests_are_rejected(Test &test)
 {
 	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -426,7 +426,7 @@ CARD_SUITE(ipoib_connected, KUNIT_CASE(ipoib_09_truncated_packet_is_not_sent_ove
 	   KUNIT_CASE(ipoib_02_datagram_peer_gets_only_datagrams),
 	   KUNIT_CASE(ipoib_03_lost_connection_is_reestablished),
 	   KUNIT_CASE(ipoib_04_idle_connections_are_closed),
-	   KUNIT_CASE(ipoib_05_invalid_and_excess_requests_are_rejected),
+	   KUNIT_CASE(ipoib_05_invalid_and_excess_connection_requests_are_rejected),
 	   KUNIT_CASE(ipoib_07_checksums_are_omitted_between_weft_hosts),
 	   KUNIT_CASE(ipoib_07_checksums_are_sent_if_the_receiver_verifies_them),
 	   KUNIT_CASE(ipoib_06_interface_stays_in_its_mode_if_a_mode_change_fails),

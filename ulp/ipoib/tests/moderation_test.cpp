@@ -40,7 +40,7 @@ void moderation_of_a_stream_reaches_the_longest_delay(kern::kunit::Test &test)
 }
 
 /* If each event has one completion, delays are tried rarely, and less often each time. */
-void request_response_traffic_is_rarely_delayed(kern::kunit::Test &test)
+void completions_of_request_response_traffic_are_rarely_delayed(kern::kunit::Test &test)
 {
 	Moderator moderator;
 	unsigned delayed = 0;
@@ -60,7 +60,7 @@ void moderation_ends_when_the_stream_stops(kern::kunit::Test &test)
 }
 
 /* A delay that reduces throughput is dropped. */
-void moderation_that_costs_throughput_is_disabled(kern::kunit::Test &test)
+void interrupt_moderation_that_reduces_throughput_is_disabled(kern::kunit::Test &test)
 {
 	Moderator moderator;
 	u32 level = 0;
@@ -71,7 +71,7 @@ void moderation_that_costs_throughput_is_disabled(kern::kunit::Test &test)
 }
 
 /* A delay that does not coalesce completions is dropped as well. */
-void delay_that_coalesces_no_completions_is_removed(kern::kunit::Test &test)
+void interrupt_delay_that_coalesces_no_completions_is_removed(kern::kunit::Test &test)
 {
 	Moderator moderator;
 	u32 level = 0;
@@ -105,9 +105,9 @@ void any_input_yields_a_valid_moderation_level(kern::kunit::Test &test)
 } // namespace
 
 KUNIT_SUITE(ipoib_moderation, KUNIT_CASE(moderation_of_a_stream_reaches_the_longest_delay),
-	    KUNIT_CASE(request_response_traffic_is_rarely_delayed),
+	    KUNIT_CASE(completions_of_request_response_traffic_are_rarely_delayed),
 	    KUNIT_CASE(moderation_ends_when_the_stream_stops),
-	    KUNIT_CASE(moderation_that_costs_throughput_is_disabled),
-	    KUNIT_CASE(delay_that_coalesces_no_completions_is_removed),
+	    KUNIT_CASE(interrupt_moderation_that_reduces_throughput_is_disabled),
+	    KUNIT_CASE(interrupt_delay_that_coalesces_no_completions_is_removed),
 	    KUNIT_CASE(sparse_traffic_resets_moderation),
 	    KUNIT_CASE(any_input_yields_a_valid_moderation_level));

@@ -44,7 +44,7 @@ struct Climber {
  * From each state to each other state, with no failure or a failure at any state: no step is taken
  * or undone twice, and a failed step is undone.
  */
-void bring_up_undoes_a_failed_step(Test &test)
+void failed_bring_up_step_is_undone_and_no_step_runs_twice(Test &test)
 {
 	using State = Climber::State;
 	for (u8 from = 0; from < 4; from++) {
@@ -364,7 +364,7 @@ void failed_restart_is_retried_automatically(Test &test)
 
 } // namespace
 
-SOFT_SUITES(ipoib_states, KUNIT_CASE(bring_up_undoes_a_failed_step),
+SOFT_SUITES(ipoib_states, KUNIT_CASE(failed_bring_up_step_is_undone_and_no_step_runs_twice),
 	    KUNIT_CASE(queues_can_change_state_after_a_failed_driver_call),
 	    KUNIT_CASE(queues_survive_any_failed_allocation),
 	    KUNIT_CASE(notify_03_packet_that_arrives_before_napi_is_received),

@@ -78,7 +78,7 @@ void qp_numbers_are_read_back_from_the_address(kern::kunit::Test &test)
  * A peer is identified by its QP number and its GID; the flags, which have its other capabilities,
  * do not count.
  */
-void peers_are_compared_by_qpn_and_gid_without_flags(kern::kunit::Test &test)
+void addresses_that_differ_only_in_flags_belong_to_the_same_peer(kern::kunit::Test &test)
 {
 	const auto address = HardwareAddress::make(0x48, port_gid);
 	auto other = address;
@@ -110,7 +110,7 @@ void broadcast_address_contains_the_full_member_pkey(kern::kunit::Test &test)
  * A group belongs to the broadcast domain if its QP number, scope and partition match, whatever its
  * signature and group ID.
  */
-void group_matches_by_qpn_scope_and_pkey(kern::kunit::Test &test)
+void multicast_group_belongs_to_an_interface_if_qpn_scope_and_pkey_match(kern::kunit::Test &test)
 {
 	const auto broadcast = broadcast_address(0x8001);
 	EXPECT_TRUE(is_group_of(broadcast, broadcast));
@@ -206,8 +206,8 @@ KUNIT_SUITE(ipoib_wire, KUNIT_CASE(encapsulation_header_matches_rfc_4391),
 	    KUNIT_CASE(only_the_four_protocols_of_rfc_4391_are_carried),
 	    KUNIT_CASE(hardware_address_matches_rfc_4391),
 	    KUNIT_CASE(qp_numbers_are_read_back_from_the_address),
-	    KUNIT_CASE(peers_are_compared_by_qpn_and_gid_without_flags),
+	    KUNIT_CASE(addresses_that_differ_only_in_flags_belong_to_the_same_peer),
 	    KUNIT_CASE(broadcast_address_contains_the_full_member_pkey),
-	    KUNIT_CASE(group_matches_by_qpn_scope_and_pkey),
+	    KUNIT_CASE(multicast_group_belongs_to_an_interface_if_qpn_scope_and_pkey_match),
 	    KUNIT_CASE(mgmt_11_ip_mtu_leaves_room_for_the_header),
 	    KUNIT_CASE(ipoib_07_checksum_is_located_in_whole_packets_only));

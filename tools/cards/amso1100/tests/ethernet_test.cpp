@@ -268,7 +268,7 @@ TEST_F(Amso1100Ethernet, TransmitWaitsForSpaceInTheChannel)
 }
 
 // Invalid or unreachable frames are completed too, so that the ring does not stall.
-TEST_F(Amso1100Ethernet, InvalidTransmitsAreCompletedAndDropped)
+TEST_F(Amso1100Ethernet, InvalidTransmitDescriptorsAreCompletedWithoutSendingAFrame)
 {
 	transmit(0, kOut, 13);
 	transmit(1, kOut, 9023);

@@ -190,7 +190,7 @@ TEST_F(CompletionQueueTest, CardRereadsTheDoorbellRecordIfTheCqIsFull)
 	EXPECT_FALSE(post(17));
 }
 
-TEST_F(CompletionQueueTest, UnmappedBufferIsAnAccessViolation)
+TEST_F(CompletionQueueTest, UnmappedCqBufferIsReportedAsAnAccessViolation)
 {
 	driver.write_mtt(cq.buffer.mtt_offset, 0xffffffffff000 | hw::mlx4::MttEntry::present);
 	EXPECT_FALSE(post());
@@ -214,7 +214,7 @@ TEST_F(CompletionQueueTest, ModerationDelaysTheEventUntilTheCountIsReached)
 	EXPECT_EQ(events(), 1u);
 }
 
-TEST_F(CompletionQueueTest, ModerationPeriodRaisesTheEvent)
+TEST_F(CompletionQueueTest, EventIsRaisedWhenTheModerationPeriodEnds)
 {
 	CqContext context{};
 	CqContext::moderation_count.set(context.bytes, 1000);

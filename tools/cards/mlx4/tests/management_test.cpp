@@ -232,7 +232,7 @@ TEST_F(ManagementTest, SettingThePortStateToDownMovesThePortToInit)
 	EXPECT_FALSE(driver.poll(driver.async)) << "once";
 }
 
-TEST_F(ManagementTest, InvalidPortInfoChangesNothing)
+TEST_F(ManagementTest, SetOfAnInvalidPortInfoIsRefusedAndChangesNothing)
 {
 	open();
 	const auto refused = [&](auto &&change) {
@@ -266,7 +266,7 @@ TEST_F(ManagementTest, SettingPkeyTableRaisesAnEvent)
 	EXPECT_EQ(Eqe::management_entries.get(event->bytes), 4u);
 }
 
-TEST_F(ManagementTest, FirstGuidIsReadOnly)
+TEST_F(ManagementTest, FirstEntryOfTheGuidTableIsReadOnly)
 {
 	ib::Smp request = smp(kSet, ib::attr_guid_info, 0);
 	auto &guids = ib::smp_attribute<ib::GuidInfo>(request);
@@ -322,7 +322,7 @@ TEST_F(ManagementTest, SetPortAlwaysSetsTheCapabilityMask)
 	EXPECT_EQ(driver.command(Opcode::set_port, 1, 1, mailbox).status, Status::bad_opcode);
 }
 
-TEST_F(ManagementTest, DirectedRouteResponsesTakeTheReturnPath)
+TEST_F(ManagementTest, CardAnswersADirectedRouteSmpOnlyIfTheRouteEndsAtTheCard)
 {
 	bool handled = false;
 	ib::Smp request = smp(kGet, ib::attr_node_info);

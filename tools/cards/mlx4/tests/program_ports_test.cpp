@@ -167,7 +167,7 @@ TEST_F(ProgramOnACard, SmpWithoutHopsIsAnsweredByTheCard)
 	EXPECT_EQ(node_guid(), kCardGuid);
 }
 
-TEST_F(ProgramOnACard, SmpToTheOwnLidIsAnsweredByTheCard)
+TEST_F(ProgramOnACard, SmpToTheCardsOwnLidIsAnsweredByTheCard)
 {
 	activate();
 	ib::Smp own = smp({}, ib::attr_node_info);

@@ -102,7 +102,7 @@ TEST_F(QueuePairTest, Init2RtrAndRtr2RtsDoNotChangeFieldsSetByRst2Init)
 	EXPECT_EQ(qp().pd, 7u);
 }
 
-TEST_F(QueuePairTest, OptMaskSelectsFields)
+TEST_F(QueuePairTest, OptMaskSelectsTheFieldsThatATransitionChanges)
 {
 	to_rts();
 	Mailbox m = masked(qp_opt::qkey | qp_opt::pkey_index | qp_opt::remote_read);
@@ -197,7 +197,7 @@ TEST_F(QueuePairTest, ReceiveQueueFieldsAreIgnoredIfAnSrqIsUsed)
 	EXPECT_TRUE(qp().send_queue.present);
 }
 
-TEST_F(QueuePairTest, CreationWithUnknownObjectsIsRefused)
+TEST_F(QueuePairTest, QpCreationThatRefersToInvalidObjectsIsRefused)
 {
 	const auto with = [&](auto &&change) {
 		Mailbox m = mailbox;

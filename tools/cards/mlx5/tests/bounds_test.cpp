@@ -102,7 +102,7 @@ TEST_F(Mlx5Bounds, NumbersOfMulticastGroupsAndMembersAreLimited)
 }
 
 // Nothing is read of a queue whose record claims more.
-TEST_F(Mlx5Bounds, DoorbellRecordBeyondTheQueueIsIgnored)
+TEST_F(Mlx5Bounds, DoorbellRecordThatExceedsTheQueueIsIgnored)
 {
 	driver.set_port_active();
 	const auto cq = driver.make_cq(6);

@@ -240,7 +240,7 @@ TEST_F(Mlx5Commands, QpTransitionsReadTheContextFromTheMailboxForAnyInputLength)
 
 // Linux sends an atomic page that is zero except for one field. A card that applied the whole page
 // would disable atomic operations.
-TEST_F(Mlx5Commands, SetHcaCapChangesOnlyDriverFields)
+TEST_F(Mlx5Commands, SetHcaCapChangesOnlyFieldsThatADriverMayChange)
 {
 	driver.enable();
 	Bytes page(HcaCap::size);

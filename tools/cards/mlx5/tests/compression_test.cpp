@@ -213,7 +213,7 @@ TEST_F(Mlx5Compression, FormatSelectsTheFieldThatMiniCqesContain)
 	}
 }
 
-TEST_F(Mlx5Compression, CompletionThatCannotBeCompressedEndsTheSession)
+TEST_F(Mlx5Compression, CompletionThatCannotBeCompressedEndsTheCompressionSession)
 {
 	create(6);
 	std::uint32_t next = 0;
@@ -247,7 +247,7 @@ TEST_F(Mlx5Compression, CompletionThatCannotBeCompressedEndsTheSession)
 	ended_by(changed(Cqe::opcode, code(CqeOpcode::responder_error)));
 }
 
-TEST_F(Mlx5Compression, NumberOfCompletionsInASessionIsLimited)
+TEST_F(Mlx5Compression, NumberOfCompletionsInACompressionSessionIsLimited)
 {
 	create(8);
 	constexpr unsigned most = limits::kMostCompressed;
@@ -289,7 +289,7 @@ TEST_F(Mlx5Compression, BufferedCompletionsAreWrittenBeforeACommandCompletes)
 	EXPECT_EQ(session_size(0), 3u);
 }
 
-TEST_F(Mlx5Compression, ArmedQueueRaisesOneEventForASession)
+TEST_F(Mlx5Compression, ArmedCqRaisesOneEventForACompressionSession)
 {
 	create(4);
 	queue().arm(false, 0);

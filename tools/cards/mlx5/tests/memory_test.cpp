@@ -240,7 +240,7 @@ TEST_F(Mlx5Memory, CyclicKlmMkeysFailTranslation)
 	EXPECT_EQ(resolve(first, 0, 16), MemoryError::translation);
 }
 
-TEST_F(Mlx5Memory, EqualSizedKlmEntriesAreIndexedBySize)
+TEST_F(Mlx5Memory, OffsetSelectsTheEntryOfAnMkeyWithEqualSizedKlms)
 {
 	Bytes list(16 * 2);
 	for (std::size_t at = 0; at < list.size(); at += 16) {

@@ -136,7 +136,7 @@ TEST_F(Mlx5Queues, UnknownOpcodesFailWithALocalQpError)
 }
 
 // A request that is larger than what the doorbell record has posted is not read.
-TEST_F(Mlx5Queues, PartlyPostedWqesFail)
+TEST_F(Mlx5Queues, PartlyPostedWqeCompletesWithAnError)
 {
 	using hw::mlx5::WqeControl;
 	const auto cq = driver.make_cq(4);

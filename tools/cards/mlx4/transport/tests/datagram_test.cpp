@@ -250,7 +250,7 @@ TEST_F(Datagram, LocalSendErrorMovesTheQpToSqe)
 /*
  * If the driver has enabled the check, an address vector with another PD or port is a local error.
  */
-TEST_F(Datagram, AddressVectorPortAndPdAreCheckedIfEnabled)
+TEST_F(Datagram, AddressVectorWithAWrongPortOrPdFailsTheSendIfTheCheckIsEnabled)
 {
 	QueuePair &from = make(a, cq_a), &into = make(b, cq_b);
 	Region data = a.region(64), room = b.region(4096);
@@ -531,7 +531,7 @@ TEST_F(Datagram, Vl15PacketsReachOnlyQp0)
  * The WQE of a special QP contains the packet headers, and the card sets the source LID. The packet
  * arrives at the peer's special QP, and QP1 reports the matching P_Key.
  */
-TEST_F(Datagram, SpecialQpsExchangeMads)
+TEST_F(Datagram, MadSentByASpecialQpArrivesAtThePeersSpecialQp)
 {
 	for (Node *node : {&a, &b})
 		node->card().special_qps.set(kSpecialBase);

@@ -166,7 +166,7 @@ TEST_F(Errors, ReceiveWithAnInvalidKeyFailsBothQps)
  * A doorbell record that claims more receives than the ring holds is ignored: none is used or
  * flushed.
  */
-TEST_F(Errors, DoorbellRecordBeyondTheRingPostsNothing)
+TEST_F(Errors, DoorbellRecordThatExceedsTheRingPostsNoReceives)
 {
 	QpOptions options;
 	options.rnr_retry = 1;
