@@ -15,7 +15,7 @@ class Budget(unittest.TestCase):
         with self.clock.part(part):
             self.time += seconds
 
-    def test_group_time_is_the_sum_of_its_stages(self):
+    def test_group_whose_total_time_exceeds_its_budget_is_reported(self):
         self.spend("fuzz", PARTS["fuzz"] - 10)
         self.assertFalse(any("over" in line for line in self.clock.lines([])))
         self.spend("host", 1)
@@ -30,7 +30,7 @@ class Budget(unittest.TestCase):
             raise ValueError
         self.assertIn(["build", "7", str(PARTS["build"])], [line.split() for line in self.clock.lines([])])
 
-    def test_slowest_tests_are_listed_in_order(self):
+    def test_ten_slowest_tests_are_listed_from_the_slowest_to_the_fastest(self):
         results = [Result("guest-plain", f"test{n}", PASSED, seconds=float(n)) for n in range(20)]
         named = [line.split() for line in self.clock.lines(results)[-SLOWEST:]]
         self.assertEqual(named[0], ["19.0", "guest-plain.test19"])

@@ -46,7 +46,7 @@ class Container(unittest.TestCase):
         (self.root / "third").write_bytes(bytes(500))
         self.assertEqual(container.size_of(self.root), 3500)
 
-    def test_containerfile_uses_existing_steps_and_files(self):
+    def test_steps_and_files_named_in_the_containerfile_exist(self):
         environment, steps = container._settings(HERE / "Containerfile")
         self.assertEqual(environment, {"XDG_CACHE_HOME": "/var/cache"})
         known = re.findall(r'^(\w+)\) \w+ "\$2" "\$3" ;;$', (HERE / "step").read_text(), re.MULTILINE)

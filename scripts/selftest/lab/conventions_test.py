@@ -44,21 +44,21 @@ class Conventions(unittest.TestCase):
         self.write("README.md", "`core/verbs/gone.cpp`\n")
         self.assertEqual(documents.missing_files(self.tree), ["README.md names core/verbs/gone.cpp, which does not exist"])
 
-    def test_rule_that_names_a_missing_function_is_reported(self):
+    def test_rule_that_refers_to_a_missing_function_is_reported(self):
         self.write("core/cm/id.cpp", "void Id::run()\n{\n}\nint end();\n")
         text = "Code: ``core/cm/id.cpp`` (``Id::run()``,\n``end``), ``core/cm`` (``other``)\n"
         self.assertEqual(documents.missing_functions(self.tree, "CM-01", text), [])
         self.assertEqual(documents.missing_functions(self.tree, "CM-01", text.replace("``end``", "``hear`` and ``stop``")),
                          [f"CM-01 names {name} in core/cm/id.cpp, which does not have it" for name in ("hear", "stop")])
 
-    def test_invalid_subjects_are_refused(self):
+    def test_invalid_commit_subjects_are_refused(self):
         for subject in ("card: reserve events", "card: add " + "x" * 62, "fabric, sm: fix locks", "hw/mlx4: poll CQs", 'Revert "card: reserve events"'):
             self.assertIsNone(conventions.subject_complaint(subject), subject)
         for subject in ("", "reserve events", "Card: reserve events", "card:reserve events", "card: reserve events.", "mlx4: poll CQs",
                         "fabric, mlx4: fix locks", "card: add " + "x" * 63):
             self.assertIsNotNone(conventions.subject_complaint(subject), subject)
 
-    def test_subjects_with_unusual_words_are_refused(self):
+    def test_commit_subjects_with_unusual_words_are_refused(self):
         for subject in ("attach: allow programs to use the port", "sm: bring up switches", "tests: ping a guest", "sm: seed the hash", "lab: do not report idle guests",
                         "docs: describe how a QP fails", "weft: give each guest an address", "kern: keep the lock", "ipoib: take the MTU from the group"):
             self.assertIsNone(conventions.subject_complaint(subject), subject)
@@ -69,7 +69,7 @@ class Conventions(unittest.TestCase):
                                 ("tests: show which guest is a stranger", "write independent peer")):
             self.assertIn(reason, conventions.subject_complaint(subject) or "", subject)
 
-    def test_subjects_of_unmerged_commits_are_checked(self):
+    def test_commit_subjects_of_unmerged_commits_are_checked(self):
         def git(*words):
             subprocess.run(["git", "-C", self.tree, "-c", "user.name=n", "-c", "user.email=e", *words], check=True, capture_output=True)
         git("init", "-q", "-b", "main")

@@ -18,7 +18,7 @@ class DriverLists(CopiedFiles):
         super().replace(path, old, new)
         return driver_lists.complaints(self.tree)
 
-    def test_lists_of_the_tree_agree(self):
+    def test_driver_lists_of_the_source_tree_agree(self):
         self.assertEqual(driver_lists.complaints(self.tree), [])
 
     def test_list_that_lacks_a_driver_is_reported(self):
@@ -48,11 +48,11 @@ class DriverLists(CopiedFiles):
         places = {line.split(",")[0].split(" l")[0] for line in found}
         self.assertLessEqual({"scripts/modprobe.d/weft.conf", "tools/explore/card.cpp", "hw/mlx4/module.c"}, places)
 
-    def test_packaged_test_module_is_reported(self):
+    def test_test_module_in_the_dkms_package_is_reported(self):
         self.assertIn("debian/weft-dkms.dkms lists weft_talk, which the Kbuild files and the drivers' module.c do not",
                       self.replace("debian/weft-dkms.dkms", '"weft_umad"', '"weft_talk"'))
 
-    def test_dkms_module_without_a_number_is_reported(self):
+    def test_gap_in_the_numbers_of_dkms_modules_is_reported(self):
         self.assertIn("debian/weft-dkms.dkms does not number DEST_MODULE_LOCATION from 0 to 14",
                       self.replace("debian/weft-dkms.dkms", "DEST_MODULE_LOCATION[14]", "DEST_MODULE_LOCATION[15]"))
 

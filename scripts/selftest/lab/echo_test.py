@@ -30,29 +30,29 @@ class Pings(unittest.TestCase):
         self.near, self.far = Node("near"), Node("far")
         self.echoes = Echoes(self.near, self.far)
 
-    def test_answered_pings_pass(self):
+    def test_check_passes_if_each_echo_request_has_a_reply(self):
         self.far.add(InEchos=3, OutEchoReps=3)
         self.near.add(InEchoReps=3)
         self.echoes.check(3)
 
-    def test_answer_dropped_by_the_kernel_is_not_counted_as_loss(self):
+    def test_echo_reply_dropped_by_the_kernel_is_not_counted_as_loss(self):
         self.far.add(InEchos=3, OutEchoReps=2, OutErrors=1)
         self.near.add(InEchoReps=2)
         self.echoes.check(3)
 
-    def test_lost_request_is_reported(self):
+    def test_lost_echo_request_is_reported(self):
         self.far.add(InEchos=2, OutEchoReps=2)
         self.near.add(InEchoReps=2)
         with self.assertRaisesRegex(AssertionError, "3 pings sent, 2 arrived"):
             self.echoes.check(3)
 
-    def test_lost_answer_is_reported(self):
+    def test_lost_echo_reply_is_reported(self):
         self.far.add(InEchos=3, OutEchoReps=2, OutErrors=1)
         self.near.add(InEchoReps=1)
         with self.assertRaisesRegex(AssertionError, "2 answers sent .* 1 arrived"):
             self.echoes.check(3)
 
-    def test_received_answer_that_the_target_did_not_count_is_reported(self):
+    def test_echo_reply_that_the_target_did_not_count_is_reported(self):
         self.far.add(InEchos=3, OutEchoReps=2)
         self.near.add(InEchoReps=2)
         with self.assertRaises(AssertionError):

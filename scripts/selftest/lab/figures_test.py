@@ -19,7 +19,7 @@ class Figures(unittest.TestCase):
                 (tree / path).write_text(text)
             return documents.check_figures(tree)
 
-    def test_figure_with_the_states_of_the_code_passes(self):
+    def test_figure_with_the_same_states_as_the_code_passes(self):
         self.assertEqual(self.complaints('closed -> open [label="key"]; open -> closed;'), [])
 
     def test_state_missing_in_the_code_is_reported(self):

@@ -38,6 +38,6 @@ class HostLocks(unittest.TestCase):
     def test_member_used_with_its_mutex_passes(self):
         self.assertEqual(self.complaint("const weft::MutexLock lock(mutex_);"), "")
 
-    def test_sources_of_annotated_classes_are_compiled(self):
+    def test_sources_of_classes_with_lock_annotations_are_checked(self):
         names = {path.relative_to(cache.TREE).as_posix() for path in host_locks.sources(cache.TREE)}
         self.assertLessEqual({"tools/net/fabric/link.cpp", "tools/net/fabric/switch_management.cpp", "tools/base/closing.cpp"}, names)

@@ -78,7 +78,7 @@ class KernelDoc(unittest.TestCase):
         text = kernel_doc.render(self.only(STRUCTURE))
         self.assertEqual(text, ".. c:struct:: ib_thing\n\n   A thing.\n\n   Its text.\n")
 
-    def test_method_is_rendered(self):
+    def test_method_of_an_ops_structure_is_rendered(self):
         structure, method = kernel_doc.blocks(METHODS)
         self.assertEqual((structure.kind, structure.name), ("struct", "ib_thing_ops"))
         self.assertEqual((method.kind, method.name, method.summary), ("method", "ib_thing_ops.take", "take a thing"))
@@ -122,7 +122,7 @@ class Complaints(unittest.TestCase):
     def test_unknown_argument_is_reported(self):
         self.assertEqual(self.lacks(FUNCTION.replace("@next:", "@last:")), ["ib_take() does not describe @next", "ib_take() describes @last, which it does not have"])
 
-    def test_description_of_another_function_is_reported(self):
+    def test_description_before_another_function_is_reported(self):
         self.assertEqual(self.lacks(FUNCTION.replace("ib_take(", "ib_get(") + "int ib_take(struct ib_pd *pd);\n"),
                          ["ib_get() has no kernel-doc", "the comment of ib_take() is before something else"])
 

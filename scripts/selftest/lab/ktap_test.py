@@ -26,7 +26,7 @@ class Ktap(unittest.TestCase):
         text = "    # Subtest: s\n    1..3\n    ok 1 a\n"
         self.assertEqual([outcome for _, outcome in outcomes(text)], [PASSED, FAILED, FAILED])
 
-    def test_suite_without_end_is_a_failure(self):
+    def test_suite_without_a_result_line_is_a_failure(self):
         self.assertIn(FAILED, dict((o, n) for n, o in outcomes("    # Subtest: s\n    1..1\n    ok 1 a\n")))
 
     def test_suite_without_plan_or_cases_is_a_failure(self):
@@ -42,12 +42,12 @@ class Ktap(unittest.TestCase):
     def test_wrong_case_number_is_a_failure(self):
         self.assertEqual([o for _, o in outcomes("    # Subtest: s\n    1..1\n    ok 2 a\nok 1 s\n")], [PASSED, FAILED])
 
-    def test_more_cases_than_planned_is_a_failure(self):
+    def test_suite_with_more_cases_than_planned_is_a_failure(self):
         self.assertEqual([o for _, o in outcomes("    # Subtest: s\n    1..1\n    ok 1 a\n    ok 2 b\nok 1 s\n")], [PASSED, PASSED, FAILED])
 
     def test_skipped_case_is_reported_with_its_reason(self):
         self.assertEqual(outcomes("    # Subtest: s\n    1..1\n    ok 1 a # SKIP no device\nok 1 s\n"), [("a", SKIPPED)])
 
-    def test_parameters_are_not_counted_as_cases(self):
+    def test_parameters_of_a_case_are_not_counted_as_cases(self):
         text = "    # Subtest: s\n    1..1\n        # Subtest: a\n        ok 1 - one\n        ok 2 - two\n    ok 1 a\nok 1 s\n"
         self.assertEqual(outcomes(text), [("a", PASSED)])

@@ -62,21 +62,21 @@ class Layering(unittest.TestCase):
     def test_file_not_covered_by_the_allow_list_is_reported(self):
         self.assertEqual(len(self.complaints("tools/new/a.cpp", "")), 1)
 
-    def test_kernel_headers_need_permission(self):
+    def test_include_of_a_kernel_header_needs_permission(self):
         self.assert_refused("core/verbs/qp.cpp", "#include <linux/slab.h>\n", "linux")
         self.assert_refused("core/mad/tests/agent_test.cpp", "#ifdef X\n# include <kunit/test.h>\n#endif\n", "linux")
         self.assert_permitted("include/kern/export.h", "#include <linux/export.h>\n")
         self.assert_permitted("core/verbs/tests/guest/program.c", "#include <linux/if_link.h>\n")
 
-    def test_libraries_need_permission(self):
+    def test_include_of_a_library_header_needs_permission(self):
         self.assert_refused("tools/cards/mlx4/core.cpp", "#include <fmt/format.h>\n", "libraries")
         self.assert_permitted("tools/base/text.cpp", "#include <fmt/format.h>\n#include <vector>\n")
 
-    def test_parent_directory_does_not_permit_its_children(self):
+    def test_permission_for_a_directory_excludes_its_subdirectories(self):
         self.assert_refused("tools/cards/card.cpp", '#include "cards/mlx4/core.hpp"\n', "tools/cards/mlx4")
         self.assert_permitted("tools/cards/mlx4/core.cpp", '#include "cards/card.hpp"\n')
 
-    def test_permitted_directory_excludes_separately_listed_headers(self):
+    def test_permission_for_a_directory_excludes_separately_listed_headers(self):
         self.assert_refused("core/verbs/qp.cpp", "#include <rdma/ib_mad.h>\n", "include/rdma/ib_mad.h")
         self.assert_permitted("core/mad/agent.cpp", "#include <rdma/ib_mad.h>\n#include <rdma/verbs.h>\n")
 
@@ -134,7 +134,7 @@ class Package(unittest.TestCase):
             (self.tree / name).parent.mkdir(parents=True, exist_ok=True)
             (self.tree / name).write_text(text)
 
-    def test_package_of_the_tree_is_complete(self):
+    def test_debian_package_contains_all_imported_modules(self):
         self.assertEqual(layering.package_complaints(cache.TREE), [])
         self.assertEqual(layering.package_complaints(self.tree), [])
 
@@ -145,7 +145,7 @@ class Package(unittest.TestCase):
                          ["scripts/lab/qemu.py imports scripts/lab/kunit.py, which debian/rules does not install",
                           "tools/weft/session/weft-session imports scripts/lab/kunit.py, which debian/rules does not install"])
 
-    def test_installed_python_file_without_users_is_reported(self):
+    def test_installed_python_file_that_no_program_imports_is_reported(self):
         (self.tree / "scripts/lab/guest.py").write_text("import os\n")
         self.assertEqual(layering.package_complaints(self.tree), ["debian/rules installs scripts/lab/qemu.py, which no installed file uses"])
 

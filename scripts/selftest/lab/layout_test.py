@@ -27,7 +27,7 @@ class Comments(unittest.TestCase):
         filled = layout.fill_comments(f"// {conventions.LICENCE}\n// {WIDE}\n")
         self.assertEqual(filled.split("\n")[0], f"// {conventions.LICENCE}")
 
-    def test_manual_layout_is_preserved(self):
+    def test_comments_with_manual_layout_are_not_reflowed(self):
         for drawn in (f"// a    b    {WIDE}\n", f"/*\n * x = f({WIDE});\n */\n", f"//  │ {WIDE}\n", "// " + "x" * 120 + "\n", "// short\n// lines\n"):
             self.assertEqual(layout.fill_comments(drawn), drawn)
 
@@ -42,7 +42,7 @@ class Tree(unittest.TestCase):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"// {conventions.LICENCE}\n{text}")
 
-    def test_violations_are_reported_and_fixed(self):
+    def test_format_violations_are_reported_and_fixed(self):
         known = self.tree / "build/known"
         self.write("core/good.cpp", "int f(int a)\n{\n\treturn a;\n}\n")
         self.assertEqual(layout.complaints(self.tree, known), [])
@@ -57,7 +57,7 @@ class Tree(unittest.TestCase):
     def test_tree_is_formatted(self):
         self.assertEqual(layout.complaints(cache.TREE, cache.TREE / "build/layout"), [])
 
-    def test_rows_between_clang_format_off_and_on_are_not_reported(self):
+    def test_code_between_clang_format_off_and_on_is_not_reported(self):
         rows = "// clang-format off\nint a[] = {1,  2,\n           3};\n// clang-format on\n"
         self.write("core/rows.cpp", rows)
         self.assertEqual(layout.complaints(self.tree), [])

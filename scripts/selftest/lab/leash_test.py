@@ -27,11 +27,11 @@ class Leash(unittest.TestCase):
             runner.stdout.close()
             wait_until("QEMU to be gone", lambda: not running(log), 10)
 
-    def test_qemu_exits_after_sigkill(self):
+    def test_qemu_exits_after_its_parent_gets_sigkill(self):
         self.end_by(signal.SIGKILL)
 
-    def test_qemu_exits_after_sigterm(self):
+    def test_qemu_exits_after_its_parent_gets_sigterm(self):
         self.end_by(signal.SIGTERM)
 
-    def test_qemu_exits_after_sigint(self):
+    def test_qemu_exits_after_its_parent_gets_sigint(self):
         self.end_by(signal.SIGINT)

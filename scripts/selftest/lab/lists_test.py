@@ -14,7 +14,7 @@ class Lists(CopiedFiles):
     def setUp(self):
         self.copy((*PACKAGES, *FAULTS))
 
-    def test_lists_of_the_tree_are_complete(self):
+    def test_lists_of_packages_and_faults_are_complete(self):
         self.assertEqual(documents.check_packages(self.tree) + documents.check_faults(self.tree), [])
 
     def test_package_missing_from_a_list_is_reported(self):
@@ -36,7 +36,7 @@ class Lists(CopiedFiles):
             self.assertIn(f"{place} does not describe the fault command-nth, which the card has", found)
             self.assertIn(f"{place} describes the fault command-last, which the card does not have", found)
 
-    def test_new_fault_of_a_model_is_reported_as_missing_everywhere(self):
+    def test_new_card_fault_is_reported_as_missing_in_each_document(self):
         self.replace("tools/cards/mellanox_icm/faults.cpp", '"command-nth"', '"command-nth", "headache"')
         places = {line.split(" does")[0] for line in documents.check_faults(self.tree)}
         self.assertEqual(places, {"faults.js", "weft.1", *(f"fault-injection.rst, {model}" for model in documents.FAULTS_OF)})

@@ -52,7 +52,7 @@ class Naming(unittest.TestCase):
         said = self.complaints(tools_a=text)
         self.assertEqual([line.rsplit(" ", 1)[1] for line in said], ["'wrong'", "'member'", "'alsoWrong'"])
 
-    def test_sources_with_equal_definitions_are_all_checked(self):
+    def test_sources_that_define_the_same_type_are_all_checked(self):
         text = "namespace\n{\nstruct Same {\n\tint %s = 0;\n};\n} // namespace\nint main() { return Same{}.%s; }\n"
         said = self.complaints(tools_a=text % ("oneWrong", "oneWrong"), tools_b=text % ("twoWrong", "twoWrong"))
         self.assertEqual([line.rsplit(" ", 1)[1] for line in said], ["'oneWrong'", "'twoWrong'"])
@@ -66,7 +66,7 @@ class Naming(unittest.TestCase):
         with self.assertRaisesRegex(LabError, "tools/a.cpp does not compile"):
             self.complaints(tools_a="int one = nothing;\n")
 
-    def test_changed_file_is_checked_again(self):
+    def test_only_files_with_changed_code_are_checked_again(self):
         header = self.tree / "tools/h.hpp"
         header.write_text("#pragma once\nint one();\n")
         self.complaints(tools_a='#include "h.hpp"\nint two() { return one(); }\n', tools_b='#include "h.hpp"\nint three() { return one(); }\n')

@@ -28,7 +28,7 @@ class OwnUml(unittest.TestCase):
     def configure(self, missing, *more):
         self.write(".config", "".join(f"CONFIG_{option}={value}\n" for option, value, _ in (*own_uml.NEEDED, *more) if option not in missing))
 
-    def test_modules_of_a_build_are_found(self):
+    def test_modules_in_a_kernel_build_tree_are_found(self):
         for name in ("drivers/a/one.ko", "drivers/two-b.ko"):
             self.write(name)
         for listed in ("kernel/drivers/a/one.ko\nkernel/drivers/two-b.ko\n", "drivers/a/one.o\ndrivers/two-b.o\n"):
@@ -48,7 +48,7 @@ class OwnUml(unittest.TestCase):
         os.utime(self.tree / "vmlinux", (1, 1))
         self.assertNotEqual(own_uml.look(self.tree).identity, first.identity)
 
-    def test_installed_modules_are_used_in_place(self):
+    def test_modules_from_modules_install_are_used_without_a_copy(self):
         self.write(f"lib/modules/{RELEASE}/modules.dep")
         self.assertEqual(own_uml.look(self.tree).modules, self.tree / "lib/modules" / RELEASE)
 

@@ -84,7 +84,7 @@ class Reports(unittest.TestCase):
         one = "[ 1.0] WARNING: CPU: 0 PID: 1 at x\n[ 1.1] f\n[ 1.2] g\n[ 1.3] ---[ end trace 0 ]---\n"
         self.assertEqual(len(reports.find(one + one)), 2)
 
-    def test_every_leaked_object_is_a_report(self):
+    def test_every_leaked_object_is_a_separate_report(self):
         """Together, the objects can have more lines than are kept of one report."""
         objects = [f'unreferenced object 0x{number:016x} (size 256):\n  comm "modprobe", pid 51\n  backtrace:\n    [<0>] f+0x1/0x2' for number in range(40)]
         counted = "kmemleak: 40 new suspected memory leaks (see /sys/kernel/debug/kmemleak)"

@@ -54,7 +54,7 @@ class Setup(unittest.TestCase):
         self.assertEqual(self.missing("demo") & ONLY_FOR_TESTS, set())
         self.assertLessEqual(ONLY_FOR_TESTS, self.missing("all"))
 
-    def test_missing_packages_are_installed_and_listed_with_the_time(self):
+    def test_setup_installs_missing_packages_and_prints_the_duration(self):
         done = self.run_setup("lab")
         self.assertEqual(done.returncode, 0, done.stderr)
         installed = (pathlib.Path(self.folder) / "apt").read_text().split("--no-install-recommends ")[1].split()
@@ -78,7 +78,7 @@ def load_demo():
 
 
 class Demo(unittest.TestCase):
-    def test_failure_is_reported_before_the_wait_for_downloads(self):
+    def test_build_failure_is_printed_before_the_demo_waits_for_downloads(self):
         """The compiler fails while the image is fetched. The error is printed at once, followed by what the program waits for."""
         demo, errors, output, ended = load_demo(), io.StringIO(), io.StringIO(), threading.Event()
 

@@ -29,7 +29,7 @@ class SourceRules(unittest.TestCase):
     def test_tree_follows_the_rules(self):
         self.assertEqual(source_rules.complaints(cache.TREE), [])
 
-    def test_c_beyond_module_boilerplate_is_refused(self):
+    def test_c_file_with_more_than_module_boilerplate_is_refused(self):
         self.assert_keeps("hw/x/module.c", MODULE)
         self.assert_keeps("hw/x/tests/recovery_module.c", MODULE)
         self.assert_breaks(1, "hw/x/tests/recovery_module.c", MODULE + "int one;\n")

@@ -35,7 +35,7 @@ class Measurement(unittest.TestCase):
     def test_frequency_of_an_idle_host_is_measured(self):
         self.assertAlmostEqual(self.measured(Host()), KHZ, delta=KHZ * tsc.PRECISION)
 
-    def test_preempted_readings_are_discarded(self):
+    def test_tsc_readings_interrupted_by_preemption_are_discarded(self):
         # Each of the first readings is preempted for 5 ms, half of the interval.
         for preempted in (1, 2, 3, 27):
             self.assertAlmostEqual(self.measured(Host([5_000_000] * preempted)), KHZ, delta=KHZ * tsc.PRECISION)
@@ -43,7 +43,7 @@ class Measurement(unittest.TestCase):
     def test_imprecise_measurement_is_repeated(self):
         self.assertAlmostEqual(self.measured(Host([5_000_000] * 3 * tsc.ATTEMPTS)), KHZ, delta=KHZ * tsc.PRECISION)
 
-    def test_host_that_always_preempts_gives_no_frequency(self):
+    def test_no_frequency_is_returned_if_each_reading_is_preempted(self):
         self.assertIsNone(self.measured(Host([5_000_000] * 6 * tsc.ATTEMPTS * tsc.ATTEMPTS)))
 
     def test_two_measurements_of_this_host_agree(self):

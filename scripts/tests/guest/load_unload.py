@@ -8,7 +8,7 @@ TRACES = "ls -d /sys/module/weft_* /sys/kernel/debug/weft* /sys/class/infiniband
 
 
 @test(kernels=("debug",), also=("stock", "plain"), timeout=240)
-def modules_can_be_reloaded_without_leftovers(lab):
+def modules_can_be_unloaded_and_reloaded_without_a_leak(lab):
     """Every module can be inserted after those it needs, removed in reverse order and inserted again. No trace or leak remains."""
     # Benchmark modules are excluded, because they count instructions for minutes while they are inserted.
     paths = [path for path in modules.all_of(kernels.find(lab.kernel), tests=False)

@@ -164,7 +164,7 @@ def opensm_on_the_host_manages_guests(lab):
 
 
 @test(kernels=("stock",), timeout=180)
-def host_programs_run_on_the_node_of_a_guest(lab):
+def host_programs_send_and_receive_mads_on_the_port_of_a_guest(lab):
     """OpenSM, which `weft attach` runs on the node of a guest, activates the ports of that guest and of another one, and they ping each other meanwhile.
     The programs of infiniband-diags print the same on the host, on the guest's node, as in the guest, and a server on the host answers the other guest."""
     with managed(lab, "node1", needed=("ibnetdiscover", "opensm")) as (fabric, (node1, node2)):

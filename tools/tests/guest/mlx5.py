@@ -481,7 +481,7 @@ cat /run/complaints
 
 
 @test(kernels=(), also=("stock",), timeout=900)
-def newer_kernels_drive_the_card(lab):
+def drivers_of_linux_6_12_and_newest_debian_kernel_work(lab):
     """mlx5_core, mlx5_ib and ib_ipoib of Linux 6.12 and of the newest kernel in Debian drive the card with 1, 2 and 4 CPUs."""
     script = lab.directory / "script"
     script.write_text(USED_ON_NEWER_KERNELS)
@@ -576,7 +576,7 @@ def iser_transfers_data(lab):
 
 
 @test(kernels=(), also=("stock",), timeout=300)
-def opensm_manages_and_fails_over(lab):
+def opensm_on_connectx_5_manages_the_fabric_and_fails_over(lab):
     """OpenSM on a ConnectX-5 manages the fabric, and one on another takes over, as in opensm.opensm_manages_the_fabric_and_fails_over."""
     with guests(lab, MIXED.format(peer="mlx5") + opensm.UNMANAGED, log_level="debug") as (fabric, (node1, node2)):
         for node in (node1, node2):

@@ -85,7 +85,7 @@ def ib0_recovers_after_flr_and_reboot(lab):
 
 
 @test(kernels=("stock",), timeout=120)
-def killed_guest_and_weftd_can_be_replaced(lab):
+def card_works_after_its_guest_or_weftd_was_killed_and_restarted(lab):
     """A card is usable by a new guest after its guest was killed under traffic, and weftd starts again after it was killed."""
     fabric = Fabric(lab)
 
@@ -158,7 +158,7 @@ def _replug(lab, started):
 
 
 @test(kernels=(), also=("stock",), timeout=600)
-def guests_get_new_cards_from_replug_cards(lab):
+def replug_cards_gives_guests_new_cards_after_weftd_was_killed(lab):
     """weftd is killed and started again, while no session watches it and its guests. The example replug-cards adds a new card to each guest by the monitor
     of its QEMU, and the guests ping each other by the new cards."""
     for attempts_left in reversed(range(ATTEMPTS)):

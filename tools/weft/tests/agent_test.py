@@ -122,7 +122,7 @@ class Agent(unittest.TestCase):
                 break
         self.assertEqual(taken, whole)
 
-    def test_invalid_consumed_counts_do_not_enlarge_the_window(self):
+    def test_invalid_consumed_count_of_an_agent_does_not_enlarge_the_window(self):
         """An agent that reports more consumed bytes than it was sent does not enlarge the window."""
         command = self.guest.start_program(["cat"])
         command.give(bytes(1000))
@@ -135,14 +135,14 @@ class Agent(unittest.TestCase):
         self.frame(command._number, process.CONSUMED, b"?")
         self.assert_ends(command, "a frame of kind 21 with 1 bytes")
 
-    def test_input_for_a_closed_guest_is_dropped(self):
+    def test_input_for_a_closed_guest_fails_with_the_reason(self):
         """Input that the caller types while the lab ends is dropped, without a traceback."""
         command = self.guest.start_program(["cat"])
         self.close_guest(lambda: None)
         with self.assertRaisesRegex(GuestDied, "node1 has been closed"):
             command.give(b"more")
 
-    def test_wait_for_a_closing_guest_fails_with_the_reason(self):
+    def test_wait_for_a_command_of_a_closing_guest_fails_with_the_reason(self):
         """The waiting thread may detect the exit of the guest's process before close() continues."""
         command, _ = self.command()
         said = []
@@ -195,7 +195,7 @@ class Console(unittest.TestCase):
     def test_short_console_log_is_not_truncated(self):
         self.assertEqual(self.record(b"boots\n", b"\xffis up\n"), b"boots\n\xffis up\n")
 
-    def test_console_on_a_full_disk_is_reported_without_blocking(self):
+    def test_console_recorder_on_a_full_disk_stores_the_error_and_does_not_block(self):
         recorder = console.Recorder("/dev/full")
         for _ in range(100):
             os.write(recorder.writer, bytes(10000))
@@ -311,7 +311,7 @@ class Console(unittest.TestCase):
 
 
 class Located(unittest.TestCase):
-    def test_console_path_is_absolute(self):
+    def test_lab_returns_absolute_paths_of_console_logs(self):
         """Readers have another working directory than the process whose --logs was relative."""
         answer = {}
         server = types.SimpleNamespace(lab=types.SimpleNamespace(log_of=lambda host: pathlib.Path("logs", f"{host}.log")))
@@ -383,7 +383,7 @@ assert os.system("chmod 640 file") == 0
 class Confined(unittest.TestCase):
     """The programs through which a guest writes to its share."""
 
-    def test_set_user_id_bits_cannot_be_set(self):
+    def test_program_under_the_filter_cannot_set_set_user_id_bits(self):
         with tempfile.TemporaryDirectory(prefix="weft-share-") as folder:
             subprocess.run([sys.executable, "-B", uml.NO_SETUID, sys.executable, "-c", TRIES, folder], check=True, timeout=TIME_LIMIT)
             path = pathlib.Path(folder, "file")
@@ -392,7 +392,7 @@ class Confined(unittest.TestCase):
             path.chmod(0o4755)
             self.assertEqual(path.stat().st_mode & 0o7777, 0o4755)
 
-    def test_qemu_with_a_shared_directory_runs_under_a_filter_of_setuid_modes(self):
+    def test_guest_with_a_shared_directory_runs_under_the_filter_of_set_user_id_bits(self):
         for native in (False, True):
             for share in (None, self.enterContext(tempfile.TemporaryDirectory(prefix="weft share-"))):
                 kernel = types.SimpleNamespace(variant="um" if native else "stock", native=native, image="kernel", checked=False, modules_disk=None)
@@ -415,7 +415,7 @@ class Confined(unittest.TestCase):
 
 
 class Printed(unittest.TestCase):
-    def test_control_characters_of_a_guest_are_escaped(self):
+    def test_control_characters_in_guest_output_are_escaped(self):
         self.assertEqual(errors.printable("a\tb\n\x1b[2J\r\x9b1m\u202e\ud800 Zürich"), "a\tb\n\\x1b[2J\\x0d\\xc2\\x9b1m\\xe2\\x80\\xae\\xed\\xa0\\x80 Zürich")
 
 

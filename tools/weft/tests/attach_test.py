@@ -39,7 +39,7 @@ class Programs(Attached):
         self.assertRegex(listed, rf"Base lid: {self.lids()['node1']}\n")
         self.assertRegex(self.run_on("switch2", "ibstat"), r"Switch 'weft0'(?s:.*)Port 0:\n")
 
-    def test_arguments_and_exit_status_are_passed_on(self):
+    def test_attach_passes_on_arguments_and_returns_the_exit_status(self):
         self.run_on("node1", "sh", "-c", "exit 37", status=37)
         self.assertEqual(self.run_on("node1", "printf", "%s|", "a b", "--json"), "a b|--json|")
         self.run_on("node1", "/nowhere", status=127)
@@ -73,7 +73,7 @@ class Programs(Attached):
         links = self.run_on("node1", "iblinkinfo", "-l")
         self.assertEqual(len(re.findall(r"Active/\s*LinkUp", links)), 2 * len(self.fabric()["links"]))
 
-    def test_counters_routes_and_sa_records_are_read(self):
+    def test_diagnostics_read_counters_routes_and_sa_records(self):
         self.await_subnet()
         lids = self.lids()
         for target in ("node1", "node2", "switch3"):
@@ -125,7 +125,7 @@ class Programs(Attached):
             self.assertIn(socket.gethostname().partition(".")[0], self.run_on("node3", "ibsysstat", lid, "host"))
             self.assertRegex(self.run_on("node3", "ibsysstat", lid, "cpu"), r"^cpu 0: model .* MHZ")
 
-    def test_request_that_a_node_does_not_serve_is_refused(self):
+    def test_mad_that_a_node_does_not_support_gets_an_error_response(self):
         self.await_subnet()
         lids = self.lids()
         lids["weft SM"] = int(re.search(r"sm lid (\d+)", self.run_on("node1", "sminfo"))[1])
@@ -213,7 +213,7 @@ class OpenSm(Attached):
 
 
 class Ending(Attached):
-    def test_program_exits_when_the_lab_ends(self):
+    def test_attached_program_exits_when_the_lab_ends(self):
         self.await_subnet()
         with self.running_on("node1", "ibping", "-S", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
             subprocess.run([WEFT, "--socket-dir", str(self.directory), "shutdown"], stdin=subprocess.DEVNULL, check=True)
@@ -261,7 +261,7 @@ class OwnPrograms(OwnProgram):
         file.write_text(lab)
         subprocess.run([WEFT, "--socket-dir", str(self.directory), "lab", "apply", file], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True)
 
-    def test_threads_and_epoll_get_all_responses(self):
+    def test_program_with_threads_and_epoll_receives_all_responses(self):
         self.assertEqual(self.run_program("node1", "threads"), "threads: all responses\n")
         self.assertEqual(self.run_program("switch1", "threads"), "threads: all responses\n")
 
@@ -271,7 +271,7 @@ class OwnPrograms(OwnProgram):
     def test_child_forked_by_a_threaded_program_can_send(self):
         self.assertEqual(self.run_program("node1", "fork"), "fork beside a thread: done\n")
 
-    def test_killed_program_leaves_no_agents(self):
+    def test_killed_program_leaves_no_mad_agents(self):
         # Another program on the node does not affect the subnet manager of the port.
         self.enterContext(self.program_running("node1", "wait", "poll"))
         for _ in range(20):
@@ -286,7 +286,7 @@ class OwnPrograms(OwnProgram):
                 running.kill()
         self.assertEqual(self.run_program("node1", "threads"), "threads: all responses\n")
 
-    def test_second_agent_for_the_same_requests_is_refused(self):
+    def test_second_mad_agent_for_the_same_requests_is_refused(self):
         with self.program_running("node1", "register", "0x04", "1") as (first, said):
             self.assertEqual(said, "umad_register: registered, umad_register2: registered")
             self.assertEqual(self.run_program("node1", "register", "0x04", "1"), "umad_register: EPERM, umad_register2: EINVAL\n")
@@ -399,7 +399,7 @@ class OwnPrograms(OwnProgram):
     def test_memory_is_bounded_in_a_flood_of_retried_sends(self):
         self.check_flood("1", "1000")
 
-    def test_memory_is_bounded_in_a_flood_of_waiting_sends(self):
+    def test_memory_is_bounded_in_a_flood_of_sends_with_long_timeouts(self):
         self.check_flood("60000", "0")
 
     def is_idle(self):
@@ -417,7 +417,7 @@ class Congestion(OwnProgram):
         """Returns the counter PortXmitWait of the switch's port to node2."""
         return int(re.search(r"PortXmitWait:\.*(\d+)", self.run_on("node1", "perfquery", str(switch), "1"))[1])
 
-    def test_congestion_counter_grows_on_a_slow_link(self):
+    def test_port_xmit_wait_grows_on_a_slow_link(self):
         self.await_subnet()
         lids = self.lids()
         self.assertIn('"node2"', re.search(r'^Switch.*"switch2".*\n\[1\].*', self.run_on("node1", "ibnetdiscover"), re.MULTILINE)[0])
@@ -498,7 +498,7 @@ class WithoutRoot(unittest.TestCase):
         return done.stdout
 
     @unittest.skipUnless(shutil.which("ibnetdiscover", path=SYSTEM), "not installed: ibnetdiscover")
-    def test_programs_run_without_root(self):
+    def test_attached_programs_run_without_root_privileges(self):
         self.assertEqual(self.run_on("node1", "sh", "-c", "id -u; grep CapEff /proc/self/status"), "65534\nCapEff:\t0000000000000000\n")
         daemon.await_that("the subnet to be up", lambda: self.run_on("node1", "ibstat").count("State: Active"))
         daemon.await_that("all nodes", lambda: set(re.findall(r'# "(\w+)"', self.run_on("node1", "ibnetdiscover"))) >= set(NODES))

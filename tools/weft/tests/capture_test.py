@@ -127,7 +127,7 @@ class Capture(unittest.TestCase):
 
 
 class Limited(unittest.TestCase):
-    def test_limit_of_a_capture_is_reported(self):
+    def test_capture_that_reaches_its_size_limit_is_reported(self):
         """On the host of a place, the control socket of the whole lab limits captures."""
         folder = self.enterContext(tempfile.TemporaryDirectory(prefix="weft-"))
         server = self.enterContext(socket.socket(socket.AF_UNIX))
@@ -160,7 +160,7 @@ class Output(unittest.TestCase):
         return subprocess.run([WEFT, "--socket-dir", self.directory, *words], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
                               timeout=daemon.TIME_LIMIT, check=False, **streams)
 
-    def test_full_disk_under_standard_output_is_reported(self):
+    def test_failed_write_to_standard_output_is_reported(self):
         for words in (("fabric", "show"), ("counters", "--all"), ("--json", "fabric", "show"), ("log",), ("fabric", "show", "--svg", "-")):
             with self.subTest(words), open("/dev/full", "w", encoding="ascii") as full:
                 done = self.weft(*words, stdout=full)

@@ -70,7 +70,7 @@ class Run(Ci):
         self.assertIn("weft: there is no card", done.stderr)
         self.assertEqual(self.case().find("failure").get("message"), "the lab did not come up ")
 
-    def test_invalid_option_gives_the_exit_status_of_weft(self):
+    def test_invalid_weft_option_gives_exit_status_2(self):
         done = self.run_ci("--bogus", "--", "true")
         self.assertEqual((done.returncode, done.stderr), (2, "weft lab up has no option '--bogus'\n"))
 
@@ -86,7 +86,7 @@ class Run(Ci):
         self.assertIn("not done after 0.2 s", self.case().find("failure").get("message"))
         self.assertEqual(self.asked()[-1], "lab down")
 
-    def test_status_of_a_killed_command_is_returned(self):
+    def test_command_killed_by_sigkill_gives_exit_status_137(self):
         self.assertEqual(self.run_ci("--timeout", "50", "--", "kill -KILL $$").returncode, 137)
 
     def test_capture_is_stopped_cleanly(self):

@@ -64,7 +64,7 @@ class Completion(unittest.TestCase):
             below = sorted(other[-1] for other in self.commands if other and other[:-1] == command)
             self.assertEqual(words, below or FILES, command)
 
-    def test_fixed_values_are_offered(self):
+    def test_fixed_values_of_options_are_offered(self):
         asked, expected = [], []
         for command in self.commands:
             text = subprocess.run([WEFT, *command, "--help"], capture_output=True, text=True, check=True).stdout
@@ -83,7 +83,7 @@ class Completion(unittest.TestCase):
         self.assertEqual(self.complete(("--json", ""), ("--socket-dir", "/x", ""), ("--json", "lab", ""), ("--socket-dir", "lab", "--json", "lab", ""), ("lab", "u"), ("--json", "run", "--quie")),
                          [root, root, lab, lab, ["up", "upgrade"], ["--quiet"]])
 
-    def test_words_after_an_unknown_command_complete_to_all_commands(self):
+    def test_completion_after_an_unknown_command_offers_all_commands(self):
         self.assertEqual(self.complete(("nonsense", "-")), [sorted(self.commands[()])])
 
 

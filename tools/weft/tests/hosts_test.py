@@ -117,7 +117,7 @@ class StreamsTest(unittest.TestCase):
         self.assertEqual(received, data)
         sender.join(TIME_LIMIT)
 
-    def test_messages_that_violate_the_protocol_of_a_stream_are_refused(self):
+    def test_messages_that_violate_the_stream_protocol_are_refused(self):
         (near, far), accepted = self.pair()
         stream = near.open("lab")
         await_that("the other end", lambda: accepted)
@@ -188,7 +188,7 @@ class Untrusted(unittest.TestCase):
         self.receive(self.HELLO, {"report": "\x1b[2J"}, {"note": "\x1b[2J"}, {"failed": "\x1b[2J", "incomplete": ["\x1b[2J"]})
         self.assertNotIn("\x1b", "".join([*self.reports, self.place.failure, *self.place.missing()]))
 
-    def test_logs_are_bounded_and_do_not_follow_links(self):
+    def test_size_of_copied_logs_is_limited_and_symlinks_are_not_followed(self):
         (self.folder / "logs").mkdir()
         (self.folder / "victim").write_text("kept")
         (self.folder / "logs/node1.log").symlink_to(self.folder / "victim")
@@ -210,7 +210,7 @@ class Untrusted(unittest.TestCase):
 
     # -- messages -------------------------------------------------------------------------------
 
-    def test_progress_is_one_line_and_ends_when_the_place_is_up(self):
+    def test_progress_is_printed_on_one_line_until_the_place_is_up(self):
         self.receive(self.HELLO, {"report": "x\nup"})
         self.assertEqual(self.reports, ["a: x up"])
         self.receive({"up": True}, {"report": "late"})
@@ -229,7 +229,7 @@ class Untrusted(unittest.TestCase):
         self.receive(self.HELLO)
         self.assertIn("unexpected", self.place.failure)
 
-    def test_length_of_answers_from_a_place_is_limited(self):
+    def test_length_of_replies_from_a_place_is_limited(self):
         for text in ("x" * 50, ""):
             self.place.ask = lambda request, text=text: itertools.repeat({"err": text}, 200)
             with unittest.mock.patch.object(places, "MOST_ANSWERS", 150), self.assertRaisesRegex(LabError, "its answers are too long"):
@@ -304,13 +304,13 @@ class Untrusted(unittest.TestCase):
         self.answer_fetches({"fetched": "", "size": 0})
         self.assertEqual(self.place.fetch("node1.log").read_text(), "")
 
-    def test_file_of_a_former_lab_is_replaced(self):
+    def test_log_file_of_a_former_lab_is_replaced(self):
         (self.folder / "logs").mkdir()
         (self.folder / "logs/node1.log").write_text("former")
         self.answer_fetches({"fetched": "", "size": 0})
         self.assertEqual(self.place.fetch("node1.log").read_text(), "")
 
-    def test_file_request_times_out(self):
+    def test_request_for_a_remote_file_times_out(self):
         self.receive(self.HELLO, self.SERVES)
         with unittest.mock.patch.object(places, "FETCH_TIMEOUT", 0.1):
             for said in ("it has not sent node1.log within", "which was requested before"):
@@ -345,7 +345,7 @@ class Untrusted(unittest.TestCase):
             far.shutdown(socket.SHUT_RDWR)
             return [json.loads(line) for line in near.makefile("rb")]
 
-    def test_refused_capture_does_not_change_the_file(self):
+    def test_refused_capture_does_not_change_an_existing_capture_file(self):
         path = self.folder / "mine.pcapng"
         path.write_text("kept")
         copy = self.folder / "copy"
@@ -406,7 +406,7 @@ class Untrusted(unittest.TestCase):
     def read_plan(self, **more):
         return places.read_plan(json.dumps({"places": [{"name": "a", "address": None, "switches": [], "hosts": [], "trunks": [{"link": "s1/1-s2/1", "role": "listens", "port": None}], **more}]}))[0]
 
-    def test_port_of_a_place_is_read_only_if_its_address_contains_one(self):
+    def test_place_has_a_port_only_if_its_address_contains_one(self):
         for address, found in ((None, (None, None)), ("192.0.2.1", ("192.0.2.1", None)), ("[fd00::1]", ("fd00::1", None)), ("[fd00::1]:9", ("fd00::1", 9))):
             plan = self.read_plan(address=address)
             self.assertEqual((plan.address, plan.port), found)
@@ -418,7 +418,7 @@ class Untrusted(unittest.TestCase):
                 self.read_plan(**more)
             self.assertIn(said, str(caught.exception))
 
-    def test_lab_file_size_and_encoding_are_checked(self):
+    def test_lab_file_that_is_too_large_or_not_utf8_is_refused(self):
         path = self.folder / "lab.toml"
         for data, said in ((b"\xff", "is not text in UTF-8"), ("# é\n".encode() * (places.LONGEST_LAB // 5 + 1), "is longer than 2 MiB")):
             path.write_bytes(data)
@@ -478,7 +478,7 @@ class Remote(unittest.TestCase):
         second.join(TIME_LIMIT)
         self.assertEqual(sent, [{"fetched": "x.log", "size": None}])
 
-    def test_own_address_is_taken_from_the_ssh_connection(self):
+    def test_own_address_of_a_place_is_read_from_the_ssh_or_slurm_environment(self):
         ssh = {"SSH_CONNECTION": "192.0.2.1 4711 192.0.2.2 22"}
         for environment, rank, address in (({}, None, None), (ssh, None, "192.0.2.2"), (ssh, 0, None), ({**ssh, "SLURM_LAUNCH_NODE_IPADDR": "127.0.0.1"}, 0, "127.0.0.1")):
             with self.subTest(environment), unittest.mock.patch.dict(os.environ, environment, clear=True):
@@ -488,7 +488,7 @@ class Remote(unittest.TestCase):
 class Programs(unittest.TestCase):
     """ssh and srun."""
 
-    def test_program_has_time_to_exit_after_sigterm(self):
+    def test_started_program_gets_time_to_exit_between_sigterm_and_sigkill(self):
         """srun cancels its job after SIGTERM. SIGKILL would leave the job in the queue."""
         with tempfile.TemporaryDirectory(prefix="weft-places-") as folder:
             done = pathlib.Path(folder, "done")
@@ -518,7 +518,7 @@ class Ports(unittest.TestCase):
             end.bind(("127.0.0.1", port))
             end.listen()
 
-    def test_reserved_port_is_kept_for_weftd(self):
+    def test_reserved_port_can_be_bound_only_with_so_reuseaddr(self):
         """weftd has SO_REUSEADDR."""
         port, sockets = remote_place.free_ports("127.0.0.1", 2)
         with sockets:
@@ -696,7 +696,7 @@ class Hosts(unittest.TestCase):
         self.assertIn(said, done.stderr)
         self.assert_nothing_is_left()
 
-    def test_killed_session_ends_the_lab(self):
+    def test_killed_session_of_a_place_ends_the_lab(self):
         self.up()
         os.kill(self.remote("second")[-1], signal.SIGKILL)
         self.assert_ended(f"no lab is up in {self.directory}, since second (place b): its session was killed by SIGKILL")
@@ -760,7 +760,7 @@ class Hosts(unittest.TestCase):
         self.assert_nothing_is_left()
 
     @in_full_run
-    def test_second_lab_of_the_same_hosts_is_independent(self):
+    def test_two_labs_on_the_same_hosts_are_independent(self):
         self.up()
         again = self.call(*self.words("up"))
         self.assertEqual(again.returncode, 1)

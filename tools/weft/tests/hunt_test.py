@@ -106,7 +106,7 @@ class Schedules(unittest.TestCase):
         for name in names:
             self.assertIn(f"\n{name}() {{", script)
 
-    def test_seed_of_probe_and_removal_selects_the_failing_allocation(self):
+    def test_seed_of_scenarios_probe_and_removal_selects_the_failing_allocation(self):
         for name, steps in (("probe", ("unbind", "probe")), ("removal", ("removal",))):
             generated = scenarios.generate(name, 7, card="mthca")
             self.assertEqual([(step.words, step.fail) for step in generated.steps], [((word,), "7" if word == name else "") for word in steps])
@@ -143,14 +143,14 @@ class Schedules(unittest.TestCase):
                 elif arguments == ["ib_uverbs"]:
                     self.assertFalse(driver, step)
 
-    def test_modules_of_each_card_are_unloaded(self):
+    def test_schedules_unload_the_modules_of_each_card_model(self):
         for card, own in stack.IN_TREE.items():
             steps = [step for seed in SEEDS for step in scenarios.generate("verbs", seed, card=card).steps]
             self.assertEqual({step.words[1] for step in steps if step.words[0] == "unload"}, {own, "ib_umad", "ib_uverbs"})
             self.assertTrue({"connect", "disconnect"} <= {step.words[0] for step in steps})
             self.assertIn(f" own={own} ", trial.script(schedule.Schedule("verbs", 1, (), card=card), "node1"))
 
-    def test_scenario_requires_its_program(self):
+    def test_scenario_without_its_test_program_is_refused(self):
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weft-hunt-")))
         for name, settings, said in (("verbs", {}, "there is no .*/weft-uverbs-probe"), ("verbs", {"stack": "weft"}, "Linux's stack"),
                                      ("cm", {"stack": "weft"}, "there is no .*/weft-ucma-probe")):
@@ -192,7 +192,7 @@ class Schedules(unittest.TestCase):
                 elif name not in ("load", "unload"):
                     self.assertTrue(bound, step)
 
-    def test_all_actions_are_generated_and_have_a_function(self):
+    def test_all_actions_of_scenario_ipoib_are_generated_and_have_a_function(self):
         script = trial.GUEST.read_text() + scenarios.script("ipoib")
         steps = [step for seed in SEEDS for step in scenarios.generate("ipoib", seed).steps]
         names = {step.words[0] for step in steps if step.host != schedule.FABRIC}
@@ -202,13 +202,13 @@ class Schedules(unittest.TestCase):
         for form in ("", r"\d+", r"any:\d+"):
             self.assertTrue(any(re.fullmatch(form, step.fail) for step in steps), form)
 
-    def test_allocations_of_debugging_aids_are_not_counted(self):
+    def test_allocations_by_kmemleak_and_debug_objects_are_not_counted(self):
         beginnings = trial.MAY_FAIL.removeprefix("slub_debug=A,").replace("*", "").split(",")
         for cache, counted in (("kmemleak_object", False), ("debug_objects_cache", False), ("kmalloc-64", True), ("kernfs_node_cache", True),
                                ("dentry", True), ("skbuff_head_cache", True), ("TCPv6", True)):
             self.assertEqual(cache.startswith(tuple(beginnings)), counted, cache)
 
-    def test_random_steps_satisfy_their_preconditions(self):
+    def test_random_steps_of_scenario_ipoib_satisfy_their_preconditions(self):
         for seed in SEEDS:
             for host in scenarios.HOSTS:
                 bound, children = True, set()
@@ -235,7 +235,7 @@ class Schedules(unittest.TestCase):
             for kind in ("cm_loss", "cm_duplication", "cm_corruption", "cm_lateness"):
                 self.assertEqual(any(f" {kind}=20%" in words for words in said), name in ("cm", "connected"), name)
 
-    def test_every_fault_that_lasts_is_removed_again(self):
+    def test_schedule_removes_every_persistent_fault_that_it_injects(self):
         """Faults of one kind may overlap. The last step of each kind removes it."""
         for name, seed in itertools.product(scenarios.TABLES, SEEDS):
             last = {}
@@ -318,7 +318,7 @@ class Schedules(unittest.TestCase):
             with self.assertRaisesRegex(LabError, "is not a time and a change"):
                 repeating.event(f"2.5 {words}")
 
-    def test_guest_is_informed_of_card_faults(self):
+    def test_guest_script_states_whether_the_card_gets_faults(self):
         """Otherwise, a card that cannot be bound because of a fault would be reported."""
         for words, faulty in ((("card", "fault", "node1", "interrupt"), 1), (("link", "down", "node1"), 0)):
             self.assertIn(f" faulty={faulty}\n", trial.script(schedule.Schedule("ipoib", 1, (schedule.Step(5, "fabric", words),)), "node1"))
@@ -342,10 +342,10 @@ class Schedules(unittest.TestCase):
 
 
 class Signatures(unittest.TestCase):
-    def test_signature_is_the_kind_and_the_top_of_the_stack(self):
+    def test_signature_of_an_oops_is_its_kind_and_the_top_of_its_stack(self):
         self.assertEqual(signature.of(OOPS), "KASAN: null-ptr-deref: __netif_schedule, ipoib_flush_paths, ipoib_ib_dev_cleanup")
 
-    def test_signature_is_the_same_for_other_addresses_and_processes(self):
+    def test_signature_does_not_depend_on_addresses_and_processes(self):
         other = OOPS.replace("6051a2bf", "6051a2c0").replace("bash/77", "ip/1234").replace("+0x1f/0x60", "+0x2f/0x70")
         self.assertEqual(signature.of(OOPS), signature.of(other))
 
@@ -407,7 +407,7 @@ class Verdicts(unittest.TestCase):
         other = "WARNING: CPU: 0 PID: 9 at net/core/dev.c:1234 f+0x1/0x2"
         self.assertEqual(self.verdict_of([OOPS, other], f"{OOPS}\n{other}", table=[(signature.of(OOPS), "page")])[1], signature.of(other))
 
-    def test_object_of_a_known_leaked_object_is_known_only_together_with_it(self):
+    def test_dependent_leaked_object_is_known_only_if_its_main_object_also_leaked(self):
         def leak(*functions):
             return "unreferenced object 0x6a (size 4096):\n" + "\n".join(f" [<6a>] {function}+0x1/0x2" for function in functions)
         child = leak("alloc_netdev_mqs", "ipoib_intf_alloc", "ipoib_vlan_add", "create_child_store")
@@ -443,7 +443,7 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(self.verdict_of(found, LEAKS, table=known)[1:3],
                          ("unreferenced object N (size N): other", LEAKS[LEAKS.rindex("unreferenced"):LEAKS.index("\nweft-hunt")]))
 
-    def test_busy_host_gets_more_time(self):
+    def test_time_limit_of_a_run_grows_with_the_load_of_the_host(self):
         for load, times in ((0.1, 1), (2, 1), (8, 4), (1000, trial.MOST_SLOWNESS)):
             with unittest.mock.patch.multiple(trial.os, getloadavg=lambda load=load: (load, 0, 0), sched_getaffinity=lambda _: {2, 5}, cpu_count=lambda: 64):
                 self.assertEqual(trial.time_limit(), times * trial.MOST_SECONDS)
@@ -486,7 +486,7 @@ class Verdicts(unittest.TestCase):
 
 
 class Reduction(unittest.TestCase):
-    def test_steps_that_the_report_does_not_need_are_removed(self):
+    def test_reduction_removes_steps_that_the_report_does_not_need(self):
         for needed in ((0,), (19,), (3, 4), (0, 7, 19), tuple(range(20))):
             tried = []
 
@@ -496,7 +496,7 @@ class Reduction(unittest.TestCase):
             self.assertEqual(reduction.reduce(range(20), fails), needed)
             self.assertEqual(len(tried), len(set(tried)), "a part was tried twice")
 
-    def test_no_step_of_the_result_can_be_removed(self):
+    def test_no_step_of_a_reduced_schedule_can_be_removed(self):
         """The result is minimal even if either of two pairs of steps causes the report."""
         def fails(part):
             return {1, 15} <= set(part) or {8, 9} <= set(part)
@@ -558,7 +558,7 @@ class Hunting(unittest.TestCase):
         self.assertEqual(self.hunt(seeds=5)[0], 0)
         self.assertEqual(sorted(self.ran), [3, 4])
 
-    def test_probe_and_removal_end_after_the_last_allocation_and_can_be_continued(self):
+    def test_hunt_with_scenario_removal_ends_after_the_last_allocation_and_can_be_resumed(self):
         """A seed below the end without a verdict is run first."""
         self.beyond = 6
         self.assertEqual(self.hunt(scenario="removal", seeds=None, seed=1, jobs=1), (0, "6 seeds, 6 passed\nthe removal of a mlx4 card has 5 allocations\n"))
@@ -568,7 +568,7 @@ class Hunting(unittest.TestCase):
         self.assertEqual(self.hunt(scenario="removal", seeds=None, seed=1)[0], 0)
         self.assertEqual(self.ran, [3])
 
-    def test_group_of_seeds_that_passes_is_one_run(self):
+    def test_seeds_of_a_group_that_passes_share_one_run(self):
         self.beyond = 1000
         self.assertEqual(self.hunt(scenario="removal", seed=1, seeds=25, group=10, jobs=1), (0, "25 seeds, 25 passed\n"))
         self.assertEqual(self.ran, [1, 11, 21])
@@ -589,7 +589,7 @@ class Hunting(unittest.TestCase):
             self.by_seed[115] = "alone: f"
             self.assertIn("1 of new: alone: f; first seed 15\n", self.hunt(scenario="removal", seed=13, seeds=4, group=4, jobs=1)[1])
 
-    def test_group_without_a_report_of_the_kernel_is_not_stored(self):
+    def test_group_schedule_without_a_kernel_report_is_not_stored(self):
         """It may only have taken too long. Its seeds passed alone."""
         for verdict in (trial.NO_END, trial.STUCK):
             self.by_seed = {1: trial.Outcome(verdict, "not finished")}
@@ -604,7 +604,7 @@ class Hunting(unittest.TestCase):
         self.assertIn("\nprepare() {", scenarios.script("removal"))
         self.assertEqual(walk.groups([0, 1, 2, 3, 7, 8], 2), [[0], [1, 2], [3], [7, 8]])
 
-    def test_connected_mode_requires_a_kernel_that_has_it(self):
+    def test_connected_mode_requires_a_kernel_that_supports_it(self):
         with self.assertRaisesRegex(LabError, "um-debug has no connected mode.*scripts/uml/build"):
             PREPARE(types.SimpleNamespace(kernel=None), "connected")
 
@@ -615,7 +615,7 @@ class Hunting(unittest.TestCase):
         self.assertEqual(schedule.read(self.folder / "out/found/2.hunt"), scenarios.generate("ipoib", 2).but(expect="other: f"))
         self.assertEqual(json.loads((self.folder / "out/seeds/2.json").read_text())["signature"], "other: f")
 
-    def test_report_in_the_users_file_counts_as_known(self):
+    def test_report_listed_in_the_users_known_txt_counts_as_known(self):
         """It also counts as known for a seed that has already been run."""
         self.by_seed = {7: "known: f", 8: "other: f"}
         self.assertEqual(self.hunt(seed=5)[0], 125)
@@ -651,7 +651,7 @@ class Hunting(unittest.TestCase):
         with self.assertRaisesRegex(KeyError, "a defect"):
             self.hunt(seed=10)
 
-    def test_seeds_beyond_the_last_are_refused(self):
+    def test_seeds_above_the_maximum_are_refused(self):
         with self.assertRaisesRegex(LabError, "seeds are at most"):
             self.hunt(seed=0xFFFFFFFF)
 

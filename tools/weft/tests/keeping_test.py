@@ -96,7 +96,7 @@ class Kept(unittest.TestCase):
         self.qemu.sendall(message(keeping.RESET))
         self.assertEqual(self.answer(), (7, keeping.RESET, keeping.REPLY, 0, b""))
 
-    def test_reads_return_all_ones_and_writes_are_acknowledged(self):
+    def test_without_weftd_reads_return_all_ones_and_writes_are_acknowledged(self):
         self.die()
         access = ACCESS.pack(0x10, 0, 4)
         self.assertEqual(self.ask(message(keeping.REGION_READ, access)), (7, keeping.REGION_READ, keeping.REPLY, 0, access + b"\xff" * 4))
@@ -106,14 +106,14 @@ class Kept(unittest.TestCase):
         self.assertEqual(self.ask(message(keeping.RESET, number=9))[0], 9)
         self.assertEqual(self.ask(message(99))[2:], (keeping.REPLY | keeping.ERROR, keeping.ENOTSUP, b""))
 
-    def test_fragmented_requests_are_answered(self):
+    def test_fragmented_requests_get_replies(self):
         self.die()
         request = message(keeping.REGION_READ, ACCESS.pack(0, 0, 8))
         for position in range(len(request)):
             self.qemu.sendall(request[position:position + 1])
         self.assertEqual(self.answer()[4][-8:], b"\xff" * 8)
 
-    def test_next_weftd_gets_the_connection_the_memory_and_the_interrupt_pin(self):
+    def test_next_weftd_gets_the_guests_connection_dma_mappings_and_intx(self):
         """The next weftd does not get memory that was unmapped, before or after weftd exited, nor MSI-X, which the driver sets up again."""
         self.notify("received", body=VERSION)
         for address in (0x0, 0x1000, 0x2000):
@@ -189,7 +189,7 @@ class Kept(unittest.TestCase):
         self.assertEqual(self.ask(message(keeping.RESET)), (7, keeping.RESET, keeping.REPLY, 0, b""))
         self.assertEqual(self.passed_on()[-1], (b"adopt node1\n1", 1))
 
-    def test_disconnect_of_another_client_keeps_the_guests_connection(self):
+    def test_guest_stays_connected_if_another_client_disconnects(self):
         """Another program is connected, and disconnects, before the guest's connection is passed on, and weftd's records about it are read later."""
         self.notify("received", body=VERSION)
         self.die()
@@ -203,7 +203,7 @@ class Kept(unittest.TestCase):
         self.die()
         self.assertEqual(self.passed_on(), [(b"restore node1\n" + VERSION, 0), (b"restore node1\n" + mapping(0), 1), (b"adopt node1\n1", 1)])
 
-    def test_refusal_of_the_guest_keeps_the_connection_of_another_client(self):
+    def test_other_client_stays_connected_if_the_guest_is_refused(self):
         self.passed()
         other = self.other(b"2")
         self.notify("gone", body=b"1")
@@ -221,7 +221,7 @@ class Kept(unittest.TestCase):
         self.assertEqual(other.recv(1), b"")
         self.assert_kept()
 
-    def test_connection_that_the_guest_has_closed_is_not_kept(self):
+    def test_connection_closed_by_the_guest_is_not_passed_to_the_next_weftd(self):
         """A guest that is started again while its former connection is kept."""
         self.die()
         self.qemu.close()
@@ -254,20 +254,20 @@ class Kept(unittest.TestCase):
         self.die()
         self.assertEqual(self.passed_on()[-1], (b"adopt node1\n", 1))
 
-    def test_connection_with_an_incomplete_message_is_passed_on(self):
+    def test_connection_with_an_incomplete_message_is_passed_to_the_next_weftd(self):
         """QEMU has sent a part of a message. The next weftd will read the rest and refuse the message, but no request waits for its reply."""
         self.die()
         self.qemu.sendall(message(keeping.RESET)[:5])
         daemon.await_that("the part to be read", lambda: not select.select([next(iter(self.keeper._cards["node1"].values()))._socket], [], [], 0)[0])
         self.assertEqual(self.passed_on()[-1], (b"adopt node1\n1", 1))
 
-    def test_shortage_of_descriptors_disconnects_only_one_card(self):
+    def test_shortage_of_file_descriptors_disconnects_the_guest(self):
         with unittest.mock.patch.object(os, "eventfd", side_effect=OSError(errno.EMFILE, "Too many open files")):
             self.die()
         self.assertEqual(self.qemu.recv(1), b"")
         self.assertFalse(self.keeper.has("node1"))
 
-    def test_records_of_a_killed_weftd_are_read(self):
+    def test_records_that_a_killed_weftd_has_sent_are_read(self):
         """The records are read even if weftd had not read all records that were sent to it."""
         self.notify("received", body=VERSION)
         self.die()
@@ -287,7 +287,7 @@ class Kept(unittest.TestCase):
             self.weftd.recv(1)
         self.assert_kept()
 
-    def test_connection_that_cannot_be_passed_on_is_answered(self):
+    def test_requests_get_replies_if_the_connection_cannot_be_passed_on(self):
         self.die()
         self.keeper.open().close()
         with self.assertRaises(OSError):

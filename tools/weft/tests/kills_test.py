@@ -210,7 +210,7 @@ class Kills(unittest.TestCase):
         self.addCleanup(client.close)
         return client
 
-    def test_random_faults_occur_after_the_restart(self):
+    def test_random_card_faults_continue_after_a_restart_of_weftd(self):
         client = self.idle_client("a")
         self.ask("card.random_faults", host="a", one_in=1)
         os.kill(self.weftd._process.pid, signal.SIGKILL)
@@ -220,7 +220,7 @@ class Kills(unittest.TestCase):
         client.begin_command()
         await_that("a fault", lambda: any(self.ask("fabric.show")["hosts"][0]["faults"].values()))
 
-    def test_pending_armed_fault_occurs_after_the_restart(self):
+    def test_armed_card_fault_occurs_after_a_restart_of_weftd(self):
         """The fifth command from now on fails. Two commands are run before weftd is killed, so that it is the third one of the next weftd."""
         client = self.idle_client("a")
         self.ask("card.fault", host="a", fault="command-nth", count=5)
@@ -234,7 +234,7 @@ class Kills(unittest.TestCase):
         statuses += [client.run_command() for _ in range(4)]
         self.assertEqual([status != 0 for status in statuses], [False] * 4 + [True, False])
 
-    def test_client_is_disconnected_if_another_client_has_its_card(self):
+    def test_former_client_is_disconnected_if_another_client_has_connected_to_its_card(self):
         """Another client connects to the card before the former one's connection is passed on. The former one does not wait for replies in vain."""
         client = self.idle_client("a")
         os.kill(self.weftd._process.pid, signal.SIGKILL)

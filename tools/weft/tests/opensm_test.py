@@ -243,7 +243,7 @@ class Published(Configured):
 class Parallel(Configured):
     LAB = PARALLEL
 
-    def test_guid_routing_order_selects_the_link_of_a_destination(self):
+    def test_guid_routing_order_selects_the_link_to_a_destination(self):
         ports = {}
         for order in (("node2", "node3"), ("node3", "node2")):
             guids = self.file("order", "".join(f"{self.guid_of(node)}\n" for node in order))

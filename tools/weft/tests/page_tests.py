@@ -296,7 +296,7 @@ class Tables(browser.TestCase):
         self.click("#cards th:nth-child(3) button")
         self.assertEqual(self.sorts()[:3], ["none", "none", "descending"])
 
-    def test_log_view_equals_weft_log(self):
+    def test_log_view_shows_the_same_lines_as_weft_log(self):
         self.open(self.serve())
         self.click('nav [data-view="log"]')
         self.await_text("#log pre", "sweep of")
@@ -369,7 +369,7 @@ class Ethernet(browser.TestCase):
         self.await_text("#facts", "amso1100")
         self.quiet()
 
-    def test_ethernet_links_can_be_faulted_and_captured(self):
+    def test_buttons_inject_faults_into_ethernet_links_and_capture_them(self):
         self.open(self.serve(ETHERNET, "allow+=faults", "allow+=captures"))
         self.click('nav [data-view="links"]')
         await_that("rows", lambda: self.find("#links tbody tr"))

@@ -156,7 +156,7 @@ class Places(unittest.TestCase):
                     route = each.attached("h1", "ibtracert", *lids)
                     self.assertEqual(re.findall(r'"(.*)"', route)[:2], ["h1", "s1"])
 
-    def test_places_of_the_lab_file_are_applied(self):
+    def test_each_daemon_has_the_nodes_of_its_place_in_the_lab_file(self):
         """The file assigns places, also to a host apart from its switch; a changed file is applied to each daemon."""
         self.needs_diagnostics()
         text = LAB
@@ -246,7 +246,7 @@ class Places(unittest.TestCase):
                 self.assertIn("--place and --plan need --lab, or the --state of a weftd with a lab file", done.stderr)
                 self.assertFalse((self.folder / "absent").exists())
 
-    def test_plan_has_only_the_ports_of_the_lab_file(self):
+    def test_plan_has_trunk_ports_only_if_the_lab_file_sets_them(self):
         """Programs that start the places choose free ports for the others."""
         for address, port in (("127.0.0.1", None), ("127.0.0.1:6000", 6000)):
             with self.subTest(address=address):

@@ -68,7 +68,7 @@ class Package(Folder):
         with unittest.mock.patch.dict(os.environ, PATH="/usr/bin"):
             self.assertEqual(self.lab.attach("a").run("sh", "-c", "echo $PATH").stdout, "/usr/bin:/usr/sbin:/sbin\n")
 
-    def test_attached_program_that_takes_too_long_is_stopped(self):
+    def test_attached_program_is_stopped_after_its_timeout(self):
         with self.assertRaises(subprocess.TimeoutExpired):
             self.lab.attach("a").run("sh", "-c", f"echo $$ > {self.folder}/pid; exec sleep 1000", timeout=0.5)
         self.assert_has_ended(self.folder / "pid")

@@ -112,7 +112,7 @@ class Replug(unittest.TestCase):
     def added(name, port, path):
         return "device_add", {"driver": "vfio-user-pci", "id": name, "bus": port, "rombar": 0, "socket": {"type": "unix", "path": path}}
 
-    def test_each_restart_uses_the_next_spare_ports(self):
+    def test_cards_get_the_next_spare_ports_after_each_restart_of_weftd(self):
         running = self.start("--ports", "p0,p1,p2,p3", "a=/run/a.sock", "b=/run/b.sock")
         for number in (1, 2):
             self.restart()
@@ -155,7 +155,7 @@ class Replug(unittest.TestCase):
         self.assertEqual((status, err), (1, "replug-cards: QEMU has not completed device_del of a in time\n"))
         self.assertEqual([name for name, _ in self.commands], ["device_del"])
 
-    def test_refusal_and_exit_of_qemu_are_reported(self):
+    def test_command_refused_by_qemu_and_exit_of_qemu_are_reported(self):
         for command, lines, reason in (("device_add", [refusal("no slot")], "QEMU refused device_add: no slot"), ("device_add", [None], "QEMU has exited during device_add"),
                                        ("qmp_capabilities", [b"nonsense"], "QEMU has exited during qmp_capabilities"),
                                        ("qmp_capabilities", [b"[]"], "QEMU has exited during qmp_capabilities")):

@@ -173,7 +173,7 @@ class Restart(unittest.TestCase):
             os.kill(struct.unpack("3i", client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0], signal.SIGKILL)
             self.assertEqual(client.recv(1), b"")
 
-    def test_lab_is_usable_after_its_process_was_killed(self):
+    def test_new_lab_can_be_started_after_the_lab_process_was_killed(self):
         """Clients report the kill, `weft lab up` starts a new lab, and `weft lab down` removes what is left."""
         self.up()
         former = self.pid()
@@ -206,7 +206,7 @@ class Restart(unittest.TestCase):
         self.assertEqual(self.shown(), before)
         self.assertEqual(self.weft("lab", "check"), "")
 
-    def test_failed_upgrade_returns_to_the_former_weftd(self):
+    def test_former_weftd_is_started_again_after_a_failed_upgrade(self):
         self.up()
         self.weft("link", "down", "b")
         before = self.shown()

@@ -166,7 +166,7 @@ class OwnKernel(Folder):
         for name, data in (("a.ko", b"elf"), ("a.ko.xz", lzma.compress(b"elf")), ("a.ko.gz", gzip.compress(b"elf"))):
             self.assertEqual(image.module_bytes(self.write(name, data)), b"elf")
 
-    def test_old_module_disks_are_removed(self):
+    def test_cache_keeps_only_the_newest_module_disks(self):
         """Only the newest entries of a kind are kept in the cache."""
         before = os.environ.get("XDG_CACHE_HOME")
         os.environ["XDG_CACHE_HOME"] = str(self.folder)
@@ -308,13 +308,13 @@ class Crashed(unittest.TestCase):
 
 
 class Warned(unittest.TestCase):
-    def test_warnings_are_found_in_the_log(self):
+    def test_warnings_are_extracted_from_the_log_of_weftd(self):
         log = "17:49:39.864 info    weftd: sm: sweep\n17:49:39.865 warning weftd: lab.toml:3: the partitions have no effect\n\nno log line\n"
         self.assertEqual(labs.warnings_of(log), ["lab.toml:3: the partitions have no effect"])
 
 
 class Incomplete(unittest.TestCase):
-    def test_unwritable_console_is_reported(self):
+    def test_unwritable_console_log_is_reported(self):
         guests = [types.SimpleNamespace(name=name, log=f"/logs/{name}", console_error=lambda error=error: error) for name, error in (("a", None), ("b", "No space"))]
         said = io.StringIO()
         with contextlib.redirect_stderr(said):
@@ -338,7 +338,7 @@ class IncompleteInLab(Folder):
     def call(self, command):
         return subprocess.run([sys.executable, "-B", SESSION, self.folder, command], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=60)
 
-    def test_incomplete_console_sets_the_status_if_logs_were_requested(self):
+    def test_incomplete_console_log_sets_the_exit_status_if_logs_were_requested(self):
         for logs_wanted in (True, False):
             server = self.serve("No space left on device", logs_wanted)
             for command, said in (("check", self.SAID), ("check", ""), ("down", self.SAID)):
@@ -348,13 +348,13 @@ class IncompleteInLab(Folder):
             self.assertTrue(server.done.is_set())
             (self.folder / "lab.sock").unlink()
 
-    def test_complete_console_is_not_reported(self):
+    def test_complete_console_log_is_not_reported(self):
         self.serve(None, True)
         for command in ("check", "down"):
             done = self.call(command)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
 
-    def test_incomplete_console_of_a_restarted_guest_is_reported_again(self):
+    def test_incomplete_console_log_of_a_restarted_guest_is_reported_again(self):
         server = self.serve("No space left on device", True)
         sent = []
         server.check(lambda **message: sent.append(message))
@@ -362,7 +362,7 @@ class IncompleteInLab(Folder):
         server.check(lambda **message: sent.append(message))
         self.assertEqual(sent, [{"err": self.SAID}, {"status": 1}] * 2)
 
-    def test_incomplete_console_is_reported_when_the_lab_is_up(self):
+    def test_incomplete_console_log_is_reported_when_the_lab_is_up(self):
         script = f"""
 import sys
 sys.path[:0] = {sys.path[:2]!r}
@@ -543,7 +543,7 @@ class Settled(unittest.TestCase):
         self.assertIs(self.lab.guests["a"], first)
         self.assertEqual(self.lab._numbers, {"a": 1, "c": 2})     # a free address is reused
 
-    def test_guests_of_a_large_lab_boot_a_few_at_a_time(self):
+    def test_number_of_guests_that_boot_at_the_same_time_is_limited(self):
         most = max(labs.LEAST_BOOTING, labs.BOOTING_ON_A_CPU * len(os.sched_getaffinity(0)))
         total = most + 3
         started = []
@@ -568,14 +568,14 @@ class Settled(unittest.TestCase):
         self.assertEqual(len({labs.address_of(number) for number in range(1, most + 1)}), most)
         self.assertTrue(all(int(part) <= 254 for part in labs.address_of(most).split(".")))
 
-    def test_guests_beyond_254_get_addresses(self):
+    def test_guests_with_numbers_above_254_get_ip_addresses(self):
         self.lab._bare = False
         with unittest.mock.patch.object(labs.Lab, "_await_carrier"):
             self.settle([f"node{number}" for number in range(1, 301)])
         self.assertIn("set -- 10.1.1.46 ib0 ", self.lab.guests["node300"].script)
         self.assertIn("address add $address/16 ", self.lab.guests["node300"].script)
 
-    def test_port_is_not_awaited_without_a_subnet_manager(self):
+    def test_lab_does_not_wait_for_active_ports_without_a_subnet_manager(self):
         self.lab._bare = False
         for manager, awaited in (({"state": "master"}, True), ({"state": "not active"}, True), (None, False)):
             with self.subTest(manager=manager):
@@ -663,14 +663,14 @@ class Booting(Folder):
                 printer.join()
                 made._errors.close()
 
-    def test_output_of_a_guest_extends_the_timeout(self):
+    def test_output_of_a_booting_guest_extends_its_timeout(self):
         self.boot(10)
 
-    def test_silent_guest_is_waited_for_until_the_timeout(self):
+    def test_boot_of_a_silent_guest_fails_after_the_timeout(self):
         with self.assertRaisesRegex(DeadlineExceeded, r"node1: waited 0\.4 s for the guest to be up$"):
             self.boot(1, pause=2)
 
-    def test_wait_for_a_guest_that_only_prints_is_bounded(self):
+    def test_output_of_a_guest_extends_the_boot_timeout_only_up_to_a_limit(self):
         with self.assertRaisesRegex(DeadlineExceeded, r"node1: waited 1\.6 s for the guest to be up\nline \d+\n"):
             self.boot(20, comes_up=False)
 
@@ -689,7 +689,7 @@ class CardAgain(unittest.TestCase):
             self.assertEqual(lab._give_card_again(node, {"ports": [{"name": "a/1"}]}, True, None), ", 10.1.0.1 on ib0")
         self.assertEqual(asked, [("link.down", {"link": "a/1", "record": False}), ("link.up", {"link": "a/1"})])
 
-    def test_driver_that_the_user_has_removed_is_not_awaited(self):
+    def test_lab_does_not_wait_for_a_driver_that_the_user_has_unloaded(self):
         """The guest gets its card, and the message says which module is not loaded."""
         lab = labs.Lab(pathlib.Path("/none"), pathlib.Path("/none"), None, None, GuestSettings(), False, lambda _: None)
         lab._numbers = {"a": 1}
@@ -724,7 +724,7 @@ class CardAgain(unittest.TestCase):
 
 
 class StoppedWhileCardsReturn(Folder):
-    def test_lab_stops_without_waiting_for_guests(self):
+    def test_lab_stops_without_waiting_for_guests_to_release_their_cards(self):
         """A guest whose driver does not release its card for a long time does not delay `weft lab down`."""
         lab = labs.Lab(self.folder, self.folder, None, None, GuestSettings(), False, lambda _: None)
         waits = threading.Event()
@@ -810,7 +810,7 @@ class Upgrade(unittest.TestCase):
             self.assertEqual(self.upgrade(), ["note", "removal", "no reset", "replacement", "cards"])
             self.assertIn("a: has not released its card, which is replaced all the same", self.reports)
 
-    def test_weftd_is_replaced_if_the_guest_does_not_answer(self):
+    def test_upgrade_replaces_weftd_even_if_a_guest_does_not_respond(self):
         self.add_guest("a", {"note": None, "removal": None, "no reset": None})
         self.assertEqual(self.upgrade(), ["note", "removal", "no reset", "replacement", "cards"])
 
@@ -830,7 +830,7 @@ class Upgrade(unittest.TestCase):
             self.assertEqual(self.give_card_again(node), " ")
             self.lab._loaded.clear()
 
-    def test_upgrade_waits_a_limited_time_for_a_guest_to_release_its_card(self):
+    def test_upgrade_stops_waiting_for_a_guest_to_release_its_card_after_a_timeout(self):
         timeouts = []
         now = 0
 
@@ -982,7 +982,7 @@ class Removal(Folder):
             os.close(writer)
         self.assertTrue(select.select([reader], [], [], 30)[0], "a process of the script has not ended")
 
-    def test_card_is_removed_as_soon_as_the_driver_has_found_the_failure(self):
+    def test_card_is_removed_as_soon_as_the_driver_has_detected_the_card_failure(self):
         """A failure that the kernel's log shows before the end of weftd belongs to an earlier one."""
         self.write("reset", "1\n")
         self.write("card/remove")
@@ -1012,7 +1012,7 @@ class Removal(Folder):
         self.assertEqual((self.folder / "card/remove").read_text(), "1\n")
         self.assertEqual((self.folder / "reset").read_text(), "1\n")
 
-    def test_card_is_removed_after_a_command_has_failed(self):
+    def test_mlx4_card_is_removed_after_a_command_has_failed(self):
         """mlx4 completes the requests of a failed card when a command fails, and not after the removal has begun."""
         state = self.folder / "card/infiniband/mlx4_0/ports/1/state"
         state.parent.mkdir(parents=True)
@@ -1191,7 +1191,7 @@ class Broken(Folder):
         self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
         self.assertIn(text, done.stderr)
 
-    def test_lab_that_closes_the_connection_is_reported(self):
+    def test_lab_process_that_closes_the_connection_is_reported_as_killed(self):
         """The process closes the connection at once, without reading the request, after the request, or after a part of an answer."""
         for answer in (lambda _: None, lambda client: client.recv(1, socket.MSG_PEEK), lambda client: client.recv(65536),
                        lambda client: (client.recv(65536), client.sendall(b'{"status"'))):
@@ -1237,7 +1237,7 @@ class Broken(Folder):
         done = subprocess.run([sys.executable, "-Bc", program, self.folder, "up", f"weftd={self.write('weftd')}"], capture_output=True, text=True, check=False, timeout=60)
         self.assert_one_line(done, "weft: Too many open files: raise the limit of open files with `ulimit -n`\n")
 
-    def test_traceback_of_a_defect_is_kept_in_a_file(self):
+    def test_traceback_of_an_unexpected_exception_is_written_to_a_file(self):
         program = f"import runpy, sys; sys.path[:0] = [{str(SESSION.parent)!r}]; it = runpy.run_path({str(SESSION)!r})\ndef fail(): raise ZeroDivisionError('why')\nwith it['reported']('weft'): it['in_words'](fail)"
         done = subprocess.run([sys.executable, "-Bc", program], capture_output=True, text=True, check=False, timeout=60, env={**os.environ, "TMPDIR": str(self.folder)})
         (kept,) = self.folder.glob("weft-traceback-*")
@@ -1253,7 +1253,7 @@ class Broken(Folder):
         with unittest.mock.patch.object(running.sys, "stdin", types.SimpleNamespace(buffer=io.BytesIO(script))):
             self.assertEqual(process.to_bytes(running.scripts_of(args, ["node1"])["node1"]), script)
 
-    def test_broken_connection_is_not_mistaken_for_a_closed_output(self):
+    def test_broken_connection_is_not_mistaken_for_closed_standard_output(self):
         for error, text in ((BrokenPipeError(errno.EPIPE, "Broken pipe"), "weft: Broken pipe: another program has closed a connection"),
                             (BrokenPipeError(), "weft: : another program has closed a connection")):
             with unittest.mock.patch.object(errors, "output_is_closed", return_value=False), unittest.mock.patch.object(errors.signal, "signal"), \
@@ -1331,7 +1331,7 @@ class AnotherDaemon(Folder):
         self.session("up", f"weftd={self.weftd('exit 1')}")
         self.assertNotIn("SIGKILL", self.session("down").stderr)
 
-    def test_unwritable_directory_is_reported(self):
+    def test_unwritable_log_directory_is_reported(self):
         self.write("file")
         done = self.session("up", f"weftd={self.weftd('exit 1')}", f"logs={self.folder / 'file/logs'}")
         self.assertEqual(done.returncode, 1)
@@ -1419,12 +1419,12 @@ class TimedOut(Folder):
             repeating._run(lab, logs)
         return str(caught.exception)
 
-    def test_logs_of_a_timeout_are_in_the_given_directory(self):
+    def test_logs_are_written_to_the_given_directory_after_a_timeout(self):
         said = self.run_with(self.folder / "logs")
         self.assertIn("waited for node1", said)
         self.assertEqual((self.folder / "logs/console-node1.log").read_text(), "spins")
 
-    def test_error_of_a_timeout_reports_the_log_directory(self):
+    def test_timeout_error_reports_the_log_directory(self):
         said = self.run_with(None)
         kept = pathlib.Path(said.rpartition("logs in ")[2])
         self.addCleanup(lambda: subprocess.run(["rm", "-rf", kept], check=True))

@@ -44,7 +44,7 @@ class SkippedCases(unittest.TestCase):
         self.assertEqual(status, 77)
         self.assertRegex(said, r"^1 of 3 cases were skipped:\ntest_that_may_be_skipped .*: not installed: nothing\n$")
 
-    def test_cases_of_the_full_run_do_not_count_as_skipped(self):
+    def test_cases_that_only_a_full_run_executes_do_not_count_as_skipped(self):
         """In another run, a file is shown as skipped only if none of its cases has run."""
         for reason, skipped in (("cases.ONLY_IN_FULL", False), ("''", True)):
             file = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weft-skip-"))) / "file.py"

@@ -171,7 +171,7 @@ class Slurm(unittest.TestCase):
                 self.user.assert_nothing_is_left()
         self.with_nodes(work)
 
-    def test_pulled_cable_ends_the_lab(self):
+    def test_unplugged_network_cable_ends_the_lab(self):
         """A host that does not answer is lost after a minute. It ends its place by itself."""
         def work():
             self.up()

@@ -113,7 +113,7 @@ class Ended(unittest.TestCase):
         for kind in (LabError, ZeroDivisionError):
             self.assertEqual(self.run_and_fail(["weftd.log"], kind)[1], "")
 
-    def test_no_logs_are_kept_after_the_reader_of_the_output_has_exited(self):
+    def test_no_logs_are_kept_after_the_output_pipe_was_closed(self):
         self.assertEqual(self.run_and_fail(["weftd.log", "node1.log"], BrokenPipeError)[1], "")
 
     def deterministic(self, status, reason="node1 has left the time server at 5.000000000 s", failed=True, reports=()):

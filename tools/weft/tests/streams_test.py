@@ -124,7 +124,7 @@ class Agent(AgentCase):
         command.wait(TIME_LIMIT)
         self.assertEqual(command.raw, data)
 
-    def test_unread_input_is_limited(self):
+    def test_amount_of_unread_input_is_limited(self):
         command = self.start("sleep", "1000")
         given = 0
         with self.assertRaises(AssertionError):
@@ -147,7 +147,7 @@ class Agent(AgentCase):
         command.kill(signal.SIGTERM)
         self.assertEqual(command.wait(TIME_LIMIT, check=False).status, 143)
 
-    def test_terminal_has_a_size_and_keys_send_signals(self):
+    def test_terminal_has_the_requested_size_and_ctrl_c_sends_sigint(self):
         command = self.start("bash", "-c", "test -t 0 && test -t 1 && stty size; read -r; stty size; echo ready; exec sleep 1000", terminal=(31, 97), environment=("TERM=xterm",))
         command.wait_output("31 97\r\n", TIME_LIMIT)
         command.resize(40, 120)

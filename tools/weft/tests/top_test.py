@@ -128,7 +128,7 @@ class Top(unittest.TestCase):
             self.assertEqual(terminal.end(), (1, True))
             self.assertIn("weft: weftd has ended", terminal.output)
 
-    def test_output_without_a_terminal_is_printed_once_per_interval(self):
+    def test_top_without_a_terminal_prints_the_screen_once_per_interval(self):
         """weft top --count 2 prints two complete screens without control characters."""
         with daemon.weftd(WEFTD) as (_, directory):
             done = subprocess.run([WEFT, "--socket-dir", directory, "top", "--interval", "0.1", "--count", "2"], capture_output=True, text=True, check=True,
@@ -137,7 +137,7 @@ class Top(unittest.TestCase):
             self.assertEqual(done.stdout.count("sm/1-switch1/3"), 2)
             self.assertNotIn("\x1b", done.stdout)
 
-    def test_weft_log_shows_only_the_requested_part(self):
+    def test_weft_log_shows_only_messages_of_the_requested_component(self):
         with daemon.weftd(WEFTD) as (_, directory):
             def said(*part):
                 return subprocess.run([WEFT, "--socket-dir", directory, "log", *part], capture_output=True, text=True, check=True, timeout=daemon.TIME_LIMIT).stdout

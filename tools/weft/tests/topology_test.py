@@ -156,7 +156,7 @@ class Generated(unittest.TestCase):
             self.assertEqual(len({name.split("-")[0] for name in made.switches}), groups)
             self.assertLessEqual(hops(made), 3 + 2, "within a group, between, within")
 
-    def test_hosts_are_spread_evenly(self):
+    def test_hosts_are_distributed_evenly_over_the_switches(self):
         made = topology.ring(4, 10)
         counted = collections.Counter(end.split("/")[0] for a, b, _ in made.links for end in (a, b) if "node" in a + b and "switch" in end)
         self.assertEqual(sorted(counted.values()), [2, 2, 3, 3])
@@ -237,7 +237,7 @@ class Converted(unittest.TestCase):
                           ("Switch2/5", "third/1", None)])
         self.assertEqual(self.said.getvalue(), "")
 
-    def test_hosts_with_two_ports_are_split(self):
+    def test_host_with_two_ports_is_split_into_two_hosts(self):
         """A host for each linked port, for the model endpoint. The first one has the name and the GUID; the other names are unique."""
         made = topology.read(DISCOVERED, "net")
         two = next(name for name, host in made.hosts.items() if host.ports == 2)

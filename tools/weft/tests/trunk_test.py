@@ -287,7 +287,7 @@ class Trunk(unittest.TestCase):
             self.assertEqual(first.trunk()["violations"], 0)
             self.assertEqual(first.trunk()["connections"], 3)
 
-    def test_different_key_is_refused(self):
+    def test_trunk_is_refused_if_its_ends_have_different_keys(self):
         first = self.first()
         with self.second(first, key=self.write_key("other")).start() as second:
             daemon.await_that("a refusal", lambda: second.trunk()["refused"])
@@ -364,7 +364,7 @@ class Trunk(unittest.TestCase):
         with self.second(first).start() as second:
             self.await_subnet(first, second)
 
-    def test_altered_records_close_the_connection(self):
+    def test_forged_or_altered_records_close_the_trunk_connection(self):
         first = self.first()
         address, key = first.trunk()["address"], self.key.read_bytes()
 
@@ -398,7 +398,7 @@ class Trunk(unittest.TestCase):
         self.assertEqual(old.goodbye(), BYE_VERSION)
         self.assertIn("different versions of the trunk protocol (this one version 2, the peer version 1)", first.weft("log", "trunk"))
 
-    def test_settings_of_one_end_limit_both_ends(self):
+    def test_trunk_settings_of_one_daemon_apply_to_both_ends(self):
         first = self.first()
         with self.second(first, settings='width = "1x"\nmtu = 2048').start() as second:
             lids = self.await_subnet(first, second)

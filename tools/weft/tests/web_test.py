@@ -75,13 +75,13 @@ class Peers(unittest.TestCase):
             with served:
                 return peers.uid_of(peer, served.getsockname())
 
-    def test_user_of_a_connection_is_found(self):
+    def test_uid_of_a_local_client_is_found(self):
         for ends in ((socket.AF_INET, "127.0.0.1", socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1", socket.AF_INET6, "::1"),
                      (socket.AF_INET, "127.0.0.1", socket.AF_INET6, "::ffff:127.0.0.1")):
             with self.subTest(ends):
                 self.assertEqual(self.user_of(*ends), os.getuid())
 
-    def test_remote_client_has_no_user(self):
+    def test_uid_of_a_remote_client_is_not_found(self):
         self.assertIsNone(peers.uid_of(("192.0.2.1", 1), ("192.0.2.2", 2)))
 
 

@@ -109,7 +109,7 @@ class Untrusted(unittest.TestCase):
         self.addCleanup(view.close)
         return json.loads(view.handle(json.dumps(request).encode()))
 
-    def test_invalid_answers_are_reported_as_missing(self):
+    def test_place_that_sends_an_invalid_reply_is_reported_as_missing(self):
         good = Place("a", ["h1"], ["s1"], counters={"h1/1": self.COUNTS})
         for answer in (b"x\n", b"[]\n", b"", b'{"ok": true}\n', b"[" * 60000 + b"\n", {"h2/1": 5}, {"h2/1": {"xmit_packets": "1"}}, {"h2/1": {"xmit_packets": True}}, b'{"ok": 1, "result": {}}\n',
                        b'{"ok": false, "error": 7}\n'):
@@ -117,7 +117,7 @@ class Untrusted(unittest.TestCase):
                 got = self.ask([good, Place("b", ["h2"], ["s2"], counters=answer)], command="counters")
                 self.assertEqual((got["ok"], got["result"], [missing["place"] for missing in got["missing"]]), (True, {"h1/1": self.COUNTS}, ["b"]))
 
-    def test_answers_about_nodes_of_another_place_are_ignored(self):
+    def test_counters_that_a_place_sends_for_nodes_of_another_place_are_ignored(self):
         liar = Place("b", ["h2"], ["s2"], counters={"h1/1": {"xmit_packets": 9}, "h2/1": self.COUNTS}, counters_cards={"h1": {}, "h2": {}})
         for places in ([Place("a", ["h1"], ["s1"], counters={"h1/1": self.COUNTS}, counters_cards={"h1": {"x": 1}}), liar], [liar, Place("a", ["h1"], ["s1"], counters={"h1/1": self.COUNTS}, counters_cards={"h1": {"x": 1}})]):
             self.assertEqual(self.ask(places, command="counters")["result"], {"h1/1": self.COUNTS, "h2/1": self.COUNTS})

@@ -61,7 +61,7 @@ def build_rejects_unsupported_language_features(lab):
 
 
 @test(kernels=("stock",), also=("plain",), timeout=120)
-def touched_header_rebuilds_only_its_users(lab):
+def build_after_a_header_change_compiles_only_the_sources_that_include_it(lab):
     """A second build does nothing. A build after a header was touched compiles only the sources that include it. No build changes the source tree."""
     kernel = kernels.find(lab.kernel)
     tree = Tree(lab.directory / "tree", "int injected();\nint injected() { return 1; }\n")

@@ -44,7 +44,7 @@ def wanted(node, device):
 
 
 @test(kernels=("stock",), timeout=120)
-def only_weft_modules_are_loaded_for_a_card(lab):
+def udev_loads_only_weft_modules_for_a_card(lab):
     """udev finds the card, and rdma-core's rules and services work as on the kernel's own stack: only weft's modules are loaded, the device has its
     stable name, and nodes and links are where programs look for them. A netlink socket or an IPoIB link also causes weft's modules to be loaded."""
     with lab.boot(lab.guest("node1", vfio_user=Fabric(lab, PAIR).sockets[:1], memory="768M")) as (node,):
@@ -98,7 +98,7 @@ def only_weft_modules_are_loaded_for_a_card(lab):
 
 
 @test(kernels=(), also=("stock",), timeout=120)
-def device_node_lookup_loads_its_module_and_in_tree_ulps_are_refused(lab):
+def netlink_lookup_of_a_device_node_loads_its_module_and_in_tree_ulps_are_refused(lab):
     """A program that looks up a device node by netlink finds it, although nothing has loaded the node's module before. Linux's RDMA consumers are
     refused, and modprobe prints the reason."""
     with lab.boot(lab.guest("node1", vfio_user=Fabric(lab, PAIR).sockets[:1], memory="768M")) as (node,):

@@ -173,7 +173,7 @@ def call_at_random(lab, node, calls, limit):
 
 
 @test(kernels=(), also=("um-debug", "debug", "stock"), timeout=4000)
-def random_calls_cause_no_kernel_report_and_no_leak(lab):
+def random_verbs_and_mads_cause_no_kernel_report_and_no_leak(lab):
     """Random calls of each kind, a million with --full, cause no kernel report and leak nothing. lockdep is still active at the end."""
     with lab.boot(lab.guest("node1", cards=Fabric(lab, PAIR).sockets[:1], allowed=OFTEN_MAPPED)) as (node,):
         load(node, names=WITH_MADS)
@@ -193,7 +193,7 @@ def completion_interrupts(node):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=120)
-def cqs_of_both_vectors_share_a_completion_channel(lab):
+def cqs_on_two_completion_vectors_share_a_completion_channel(lab):
     """CQs of both vectors share a channel, which has several readers and is also used with poll() and SIGIO. Destroying a CQ waits for its
     unacknowledged events in the library only."""
     program = lab.directory / "channels"
@@ -233,7 +233,7 @@ def user_cannot_exhaust_the_resources_of_a_device(lab):
 
 
 @test(kernels=("stock",), timeout=120)
-def rdma_cgroup_limits_objects(lab):
+def rdma_cgroup_limits_contexts_and_objects_of_its_processes(lab):
     """rdma.max limits the contexts and objects of a control group, rdma.current counts them, and the objects of a removed device are no longer
     counted."""
     names = STACK[:-1]
@@ -262,7 +262,7 @@ def rdma_cgroup_limits_objects(lab):
 
 
 @test(kernels=("um-debug",), also=("um",), timeout=60)
-def doorbell_mapping_is_refused_without_mmio_pages(lab):
+def mmap_of_doorbells_is_refused_if_the_kernel_emulates_mmio(lab):
     """If the kernel emulates the registers of its devices itself, mapping a page of them is refused, and the log has the reason."""
     with lab.boot(lab.guest("node1", cards=Fabric(lab, PAIR).sockets[:1])) as (node,):
         load(node)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Tests the driver on cards that are broken on purpose: it reports the fault once and fails the operation, or restarts the device. The peer of a broken card is
-on weft's modules or on Debian's; inconsistent_capabilities_do_not_break_later_probes and probe_refuses_a_card_with_small_bars have no peer."""
+on weft's modules or on Debian's; probe_succeeds_after_a_probe_with_inconsistent_capabilities and probe_refuses_a_card_whose_bars_are_too_small have no peer."""
 import pathlib
 import sys
 import time
@@ -114,7 +114,7 @@ def spurious_interrupts_are_ignored(lab):
 
 
 @test(kernels=("um-debug",), also=("debug", "stock", "plain"), timeout=500)
-def card_failure_resets_the_card(lab):
+def driver_resets_the_card_after_a_catastrophic_error(lab):
     """The driver detects a catastrophic error and resets the card: the device is removed and registered again."""
     with pair(lab) as nodes:
         check_breakdown(*nodes)
@@ -131,7 +131,7 @@ def driver_survives_faults_with_a_stock_peer(lab):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=500)
-def inconsistent_capabilities_do_not_break_later_probes(lab):
+def probe_succeeds_after_a_probe_with_inconsistent_capabilities(lab):
     """If a query returns inconsistent results, the probe fails with a reason or succeeds. The next probe, of a correct card, succeeds."""
     with pair(lab) as (node1, _, fabric):
         for _ in range(lab.rounds(12, 100)):
@@ -154,7 +154,7 @@ enabled = false
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=200)
-def probe_refuses_a_card_with_small_bars(lab):
+def probe_refuses_a_card_whose_bars_are_too_small(lab):
     """The probe refuses a card whose BARs are too small for its registers."""
     with lab.guest("node1", cards=Fabric(lab, SMALL).sockets[:1]) as guest:
         node = Node(guest)

@@ -148,7 +148,7 @@ def card_recovers_from_pci_errors(lab):
 
 
 @test(kernels=(), also=("stock", "plain", "debug"), timeout=300)
-def removal_card_failure_and_intx_are_handled_with_a_stock_peer(lab):
+def driver_handles_card_removal_card_failure_and_intx_with_a_stock_peer(lab):
     """When the card is removed, fails or is reset by FLR under traffic from a peer on Debian's stack, the peer's requests complete with an error.
     The card also works with INTx."""
     with pair(lab, stock_peer=True) as (ours, theirs, _):

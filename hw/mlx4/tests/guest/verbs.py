@@ -363,7 +363,7 @@ def failed_request_reports_its_status_and_flushes_the_queue(lab):
 
 
 @test(kernels=("um-debug",), also=("stock", "debug", "plain"), timeout=300)
-def async_events_reach_only_their_consumer(lab):
+def async_event_reaches_only_the_handler_of_its_qp_srq_or_cq(lab):
     """Each affiliated asynchronous event that a consumer can cause reaches the handler of its QP, SRQ or CQ once, and no other handler."""
     with pair(lab) as (node1, node2, fabric):
         check_events(lab, node1, node2, fabric)
@@ -372,7 +372,7 @@ def async_events_reach_only_their_consumer(lab):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=300)
-def resize_moderation_and_drain_lose_no_completion(lab):
+def cq_resize_cq_moderation_and_qp_drain_lose_no_completion(lab):
     """Completions stay in their CQ, in order, while it grows or shrinks. Moderated events are delayed but not lost. A QP that has been drained or
     destroyed has no outstanding requests."""
     with pair(lab) as (node1, node2, _):

@@ -130,7 +130,7 @@ def mthca_interoperates_with_stock_drivers(lab):
 
 
 @test(kernels=(), also=("stock", "plain"), timeout=300)
-def opensm_on_mthca_takes_over_the_fabric(lab):
+def opensm_on_mthca_takes_over_from_the_weft_subnet_manager(lab):
     """OpenSM on the card, first with Debian's driver and then with weft's, takes over from weft's subnet manager, which takes over again when OpenSM
     is killed."""
     with three(lab) as (_, nodes):

@@ -25,7 +25,7 @@ def _hunt(lab, *words, status):
 
 
 @test(kernels=("um-debug",), timeout=60)
-def known_oops_is_replayed(lab):
+def known_oops_of_ib_ipoib_is_replayed(lab):
     """The shortest schedule for the known oops of ib_ipoib reproduces it, with the expected signature."""
     logs = lab.directory / "logs"
     done = _hunt(lab, "replay", KNOWN, "--logs", logs, status=0)
@@ -34,35 +34,35 @@ def known_oops_is_replayed(lab):
 
 
 @test(kernels=("um-debug",), timeout=60)
-def known_leak_is_replayed(lab):
+def known_leak_of_ipoib_receive_buffers_is_replayed(lab):
     """The schedule for the leak of ib_ipoib's receive buffers reproduces the report of dma-debug, which names the function that mapped them."""
     done = _hunt(lab, "replay", REPORTS / "ipoib-open-receive-leak.hunt", status=0)
     assert "pending DMA allocations" in done.stdout and "ipoib_alloc_rx_skb" in done.stdout, done.stdout
 
 
 @test(kernels=(), also=("um-debug",), timeout=120)
-def known_leak_of_a_child_is_replayed(lab):
+def known_leak_of_an_ipoib_child_interface_is_replayed(lab):
     """Two child interfaces cannot be registered, and kmemleak reports one of them when all modules have been unloaded."""
     done = _hunt(lab, "replay", REPORTS / "ipoib-child-leak.hunt", status=0)
     assert "unreferenced object" in done.stdout and "ipoib_vlan_add" in done.stdout, done.stdout
 
 
 @test(kernels=(), also=("um-debug",), timeout=120)
-def known_leak_of_a_task_is_replayed(lab):
+def known_task_leak_of_ib_uverbs_is_replayed(lab):
     """Random verbs request a second context, and kmemleak reports a task when all modules have been unloaded."""
     done = _hunt(lab, "replay", REPORTS / "uverbs-context-task-leak.hunt", status=0)
     assert "unreferenced object" in done.stdout and "prepare_creds" in done.stdout, done.stdout
 
 
 @test(kernels=(), also=("um-debug",), timeout=60)
-def known_fault_of_umad_is_replayed(lab):
+def known_kernel_fault_in_ib_umad_is_replayed(lab):
     """Random MADs reproduce the fault at a MAD whose path bits do not fit."""
     done = _hunt(lab, "replay", REPORTS / "umad-path-bits.hunt", status=0)
     assert "Kernel mode fault" in done.stdout and "ib_umad_write" in done.stdout, done.stdout
 
 
 @test(kernels=(), also=("um-debug",), timeout=60)
-def known_fault_of_mlx4_is_replayed(lab):
+def known_kernel_fault_in_mlx4_is_replayed(lab):
     """The driver is bound while an allocation fails, and unbound."""
     done = _hunt(lab, "replay", REPORTS / "mlx4-crdump-region.hunt", status=0)
     assert "Kernel mode fault" in done.stdout and "mlx4_crdump_end" in done.stdout, done.stdout
@@ -93,7 +93,7 @@ def _kernel_with(base, tree, modules):
 
 
 @test(kernels=(), also=("um-debug",), timeout=600)
-def injected_defects_are_reported(lab):
+def hunt_reports_injected_kernel_defects(lab):
     """A kernel of the user's own has a task that hangs, one that waits for a lost wake-up, a reference count that falls below zero, and memory that is not
     freed at the module's removal. Each gets its signature, and the same schedule without the module passes."""
     base, source = kernels.find(lab.kernel), lab.directory / "injected"
@@ -168,7 +168,7 @@ def build_without(fix, base, source):
 
 
 @test(kernels=(), also=("um-debug",), timeout=1800)
-def reverted_fixes_are_found(lab):
+def hunt_finds_bugs_whose_fixes_were_reverted(lab):
     """Fixes of Linux's stable kernels are undone, one at a time. A hunt finds each of the bugs."""
     base = kernels.find(lab.kernel)
     for number, (name, fix) in enumerate(UNDONE.items()):
@@ -188,7 +188,7 @@ PATCHED = {
 
 
 @test(kernels=(), also=("um-debug",), timeout=1800)
-def proposed_fixes_work(lab):
+def schedules_of_reports_pass_with_the_proposed_patches(lab):
     """With the patch that a report proposes, the schedule of the report passes."""
     base = kernels.find(lab.kernel)
     for report, (directory, module) in PATCHED.items():
@@ -267,7 +267,7 @@ FAULTS = """scenario ipoib
 
 
 @test(kernels=(), also=("um-debug",), timeout=300)
-def hosts_recover_from_faults_of_managers_and_cards(lab):
+def hosts_recover_from_faults_of_subnet_managers_and_cards(lab):
     """weft's subnet manager hands over to OpenSM, and takes over when OpenSM is killed. A command fails while the driver is bound. Afterwards both
     hosts ping each other, and all modules can be unloaded."""
     schedule, logs = lab.directory / "faults", lab.directory / "logs"
@@ -279,7 +279,7 @@ def hosts_recover_from_faults_of_managers_and_cards(lab):
 
 
 @test(kernels=(), also=("um-debug",), timeout=300)
-def known_lock_order_of_mlx4_is_replayed(lab):
+def known_lock_inversion_of_mlx4_core_is_replayed(lab):
     """A card reports that it has failed, and is removed later. The locks of its reset and of its removal have opposite orders."""
     done = _hunt(lab, "replay", REPORTS / "mlx4-health-deadlock.hunt", status=0)
     assert "catas_reset" in done.stdout and "mlx4_remove_one" in done.stdout, done.stdout

@@ -47,13 +47,13 @@ def newer_programs(lab, known, passing, replaced=()):
 
 
 @test(kernels=(), also=("stock",), timeout=900)
-def newer_ucx_and_rdma_core_run_in_guests(lab):
+def ucx_1_18_and_rdma_core_56_run_in_guests(lab):
     """UCX 1.18 exchanges addresses by MADs, by LID and by GUID, and rdma-core 56's tests pass on the default card."""
     newer_programs(lab, RACES, 80)
 
 
 @test(kernels=(), also=("stock",), timeout=900)
-def newer_ucx_and_rdma_core_run_on_connectx_5(lab):
+def ucx_1_18_and_rdma_core_56_run_on_connectx_5(lab):
     """UCX 1.18 exchanges addresses by MADs, by LID and by GUID, and rdma-core 56's tests pass on a ConnectX-5."""
     newer_programs(lab, RACES | rdma_core.FAIL_ON_MLX5, 120, ON_MLX5)
 
@@ -120,7 +120,7 @@ def gdb_debugs_a_program_in_a_guest(lab):
 
 
 @test(kernels=(), also=("stock",), timeout=250)
-def own_module_is_built_and_its_oops_shows_the_source_line(lab):
+def source_line_is_found_from_the_oops_of_a_user_module(lab):
     """A module is built and crashes its guest, and the source line is found from the oops."""
     follow(lab, PAGE, "Your own module, and its oops")
 

@@ -199,7 +199,7 @@ def connected_mode_works_with_the_stock_stack(lab):
 
 
 @test(kernels=("um-debug",), also=("stock", "debug", "plain"), timeout=200)
-def children_are_created_through_sysfs(lab):
+def child_interfaces_are_created_through_sysfs(lab):
     """Files in the parent's directory create and delete children, and each child shows its partition."""
     with weft_pair(lab) as (node1, _node2):
         files = "/sys/class/net/ib0"

@@ -122,7 +122,7 @@ def modules_and_cards_can_be_removed_under_traffic(lab):
 
 
 @test(kernels=(), also=("stock", "plain", "debug"), timeout=600)
-def interfaces_survive_changes_with_a_stock_peer(lab):
+def interfaces_survive_link_sm_and_driver_changes_with_a_stock_peer(lab):
     """Interfaces survive all of these changes if the peer is on Debian's stack."""
     with mixed_pair(lab) as (node1, node2):
         interfaces_up(node1, node2)

@@ -89,7 +89,7 @@ def interface_has_no_carrier_without_a_broadcast_group(lab):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=300)
-def interface_comes_up_when_an_sa_appears(lab):
+def interface_comes_up_when_a_subnet_manager_starts(lab):
     """Without a subnet manager an interface waits. It comes up automatically when there is one, and resolves neighbours that are new to it."""
     with weft_pair(lab) as (node1, node2):
         interfaces_up(node2)

@@ -44,7 +44,7 @@ class LongSections:
 
 
 @test(kernels=(), also=("debug",), timeout=900)
-def many_groups_do_not_block_softirqs(lab):
+def joining_20000_multicast_groups_does_not_block_softirqs(lab):
     """A program joins 20,000 groups and leaves them. The stack never disables interrupts, soft interrupts or preemption for longer than 2 ms, and
     packets are delivered meanwhile."""
     with weft_pair(lab, PAIR) as (node1, node2):

@@ -38,7 +38,7 @@ def check_large_datagrams_and_a_child(node1, node2):
 
 
 @test(kernels=("um-debug",), also=("debug", "stock", "plain"), timeout=300)
-def mtu_4092_and_a_child_carry_traffic(lab):
+def interface_with_mtu_4092_and_its_child_carry_traffic(lab):
     """A broadcast group with MTU 4096 gives the interface an MTU of 4092. A child in another partition carries traffic at the same time as its
     parent."""
     with weft_pair(lab, LARGE) as (node1, node2):
@@ -60,7 +60,7 @@ def mtu_4092_and_a_child_carry_traffic(lab):
 
 
 @test(kernels=(), also=("stock", "plain", "debug"), timeout=300)
-def mtu_4092_and_a_child_work_with_a_stock_peer(lab):
+def interface_with_mtu_4092_and_its_child_carry_traffic_with_a_stock_peer(lab):
     """Large datagrams and a child carry traffic in both directions to a peer on Debian's stack."""
     with mixed_pair(lab, LARGE) as (node1, node2):
         check_large_datagrams_and_a_child(node1, node2)
