@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Delivers datagrams of UD, SMI and GSI QPs: unicast, multicast, and directed-route SMPs, which
-// follow a cable.
+// Delivers datagrams of UD, SMI and GSI QPs: unicast, multicast, and directed-route SMPs, which go
+// to the port at the other end of the cable.
 #include "engine.hpp"
 
 namespace soft

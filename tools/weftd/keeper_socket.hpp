@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Connects weftd to the program that started it and keeps the cards' clients while weftd is
-// replaced, as weftd(1) documents it under "RESTART".
+// Connects weftd to its keeper: the program that has started weftd, and that holds the connections
+// of the cards' clients open while weftd is replaced (weftd(1), "RESTART").
 #pragma once
 
 #include <cstddef>

@@ -60,7 +60,7 @@ class OwnUml(unittest.TestCase):
         self.configure((), ("KASAN", "y", ""))
         self.assertTrue(own_uml.look(self.tree).checked)
 
-    def test_missing_option_is_reported(self):
+    def test_kernel_config_without_a_required_option_is_reported(self):
         for option, _, _ in (*own_uml.NEEDED, *own_uml.FAILING_ALLOCATIONS):
             self.configure((option,), *own_uml.FAILING_ALLOCATIONS)
             with self.subTest(option), self.assertRaisesRegex(LabError, f"lacks CONFIG_{option}="):

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Allocates the send and receive queues of all queue pairs in a part of the card's memory, and
-// accesses one of these queues.
+// Defines the allocator of send and receive queues in a part of the card's memory, and the accessor
+// of a single queue.
 #pragma once
 
 #include <algorithm>

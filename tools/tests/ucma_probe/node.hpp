@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Calls the node /dev/infiniband/rdma_cm without a library: it writes commands in the layout of the
- * kernel's own headers. The caller of a connection supplies the QP number (queues.hpp).
+ * Issues commands to /dev/infiniband/rdma_cm without a library, in the layout of the kernel's own
+ * headers. The code that makes a connection supplies the QP number (queues.hpp).
  */
 #pragma once
 #include <cerrno>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests clients that another process hands over, and the reports about clients to a keeper.
+// Tests that a server takes over the connections of clients from another process, and what it
+// reports about its clients to a keeper.
 #include <array>
 #include <memory>
 #include <new>

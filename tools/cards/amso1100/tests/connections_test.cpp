@@ -768,7 +768,7 @@ TEST_F(Amso1100Connections, TotalNumberOfPendingConnectionsOfAllListenersIsLimit
 
 // The number of replies that wait for events is limited. Beyond it, no request is taken until the
 // host has read events.
-TEST_F(Amso1100Connections, CardReadsNoRequestWhileTooManyRepliesWaitForTheHostToReadEvents)
+TEST_F(Amso1100Connections, CardStopsReadingRequestsIfUnreadEventsBlockTooManyReplies)
 {
 	set({}, false);
 	const auto leave = [&] {

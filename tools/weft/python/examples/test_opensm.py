@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Contains examples of tests without guests: OpenSM and diagnostics of this host on the nodes of a fabric."""
+"""Contains examples of tests without guests: they run OpenSM and diagnostic programs of the host, attached to nodes of an emulated fabric."""
 import re
 import time
 
