@@ -125,6 +125,7 @@ class Fix:
 
 
 # From the logs of the stable kernels 6.1.43, 6.1.113 and 6.1.165. In a walk, seeds 2600 to 3500 make an allocation of ib_cache_setup_one() fail.
+# Of eight in succession, at least one loses the write that starts a command; which one depends on the build of the kernel.
 UNDONE = {
     "RDMA/mthca: Fix crash when polling CQ for shared QPs": Fix(
         "drivers/infiniband/hw/mthca", "ib_mthca.ko", ("CONFIG_INFINIBAND_MTHCA=m",), "mthca_qp.c",
@@ -133,7 +134,7 @@ UNDONE = {
     "IB/core: Fix ib_cache_setup_one error flow cleanup": Fix(
         "drivers/infiniband/core", "ib_core.ko", (), "cache.c",
         r"\t\t\tgid_table_cleanup_one\(device\);\n(\t\t\treturn err;)", r"\1",
-        ("probe", "--seed", "3000", "--seeds", "1"), "WARNING at cache.c: gid_table_release_one, ib_cache_release_one"),
+        ("probe", "--seed", "3000", "--seeds", "8"), "WARNING at cache.c: gid_table_release_one, ib_cache_release_one"),
     "RDMA/umad: Reject negative data_len in ib_umad_write": Fix(
         "drivers/infiniband/core", "ib_umad.ko", (), "user_mad.c",
         r"if \(check_sub_overflow\((count), (hdr_size\(file\) \+ hdr_len), &(data_len)\)\) \{\n\t\tret = -EINVAL;\n\t\tgoto err_ah;\n\t\}", r"\3 = \1 - (\2);",
@@ -177,7 +178,7 @@ def hunt_finds_bugs_whose_fixes_were_reverted(lab):
         source.mkdir()
         _kernel_with(base, tree, build_without(fix, base, source))
         done = _hunt(lab, *fix.hunt, "--jobs", "1", "--kernel", tree, "--out", lab.directory / f"hunt-{number}", status=125)
-        assert f"1 of new: {fix.signature}" in done.stdout, f"{name}: {done.stdout}{done.stderr}"
+        assert re.search(rf"^[1-9]\d* of new: {re.escape(fix.signature)}", done.stdout, re.MULTILINE), f"{name}: {done.stdout}{done.stderr}"
 
 
 # The reports with a patch, the directory of the patched file, and the module that is built from it.
