@@ -38,11 +38,12 @@ class Terminal:
         return (f"TERM={os.environ.get('TERM', 'dumb')}",)
 
     def __enter__(self):
-        self._saved = termios.tcgetattr(0)
-        tty.setraw(0, termios.TCSANOW)
+        # The terminal is changed last, because __exit__() does not restore it if a step fails.
         changed, self._changes = os.pipe2(os.O_CLOEXEC)
         os.set_blocking(self._changes, False)
         threading.Thread(target=self._report, args=(changed,), daemon=True).start()
+        self._saved = termios.tcgetattr(0)
+        tty.setraw(0, termios.TCSANOW)
         signal.signal(signal.SIGWINCH, self._on_change)
         return self
 
