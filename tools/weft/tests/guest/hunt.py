@@ -24,6 +24,12 @@ def _hunt(lab, *words, status):
     return done
 
 
+def assert_replayed(lab, report, kind, function):
+    """Replays the schedule of a report, and checks that the kernel reports the same kind of bug in that function."""
+    done = _hunt(lab, "replay", REPORTS / f"{report}.hunt", status=0)
+    assert kind in done.stdout and function in done.stdout, done.stdout
+
+
 @test(kernels=("um-debug",), timeout=60)
 def known_oops_of_ib_ipoib_is_replayed(lab):
     """The shortest schedule for the known oops of ib_ipoib reproduces it, with the expected signature."""
@@ -36,36 +42,31 @@ def known_oops_of_ib_ipoib_is_replayed(lab):
 @test(kernels=("um-debug",), timeout=60)
 def known_leak_of_ipoib_receive_buffers_is_replayed(lab):
     """The schedule for the leak of ib_ipoib's receive buffers reproduces the report of dma-debug, which names the function that mapped them."""
-    done = _hunt(lab, "replay", REPORTS / "ipoib-open-receive-leak.hunt", status=0)
-    assert "pending DMA allocations" in done.stdout and "ipoib_alloc_rx_skb" in done.stdout, done.stdout
+    assert_replayed(lab, "ipoib-open-receive-leak", "pending DMA allocations", "ipoib_alloc_rx_skb")
 
 
 @test(kernels=(), also=("um-debug",), timeout=120)
 def known_leak_of_an_ipoib_child_interface_is_replayed(lab):
     """Two child interfaces cannot be registered, and kmemleak reports one of them when all modules have been unloaded."""
-    done = _hunt(lab, "replay", REPORTS / "ipoib-child-leak.hunt", status=0)
-    assert "unreferenced object" in done.stdout and "ipoib_vlan_add" in done.stdout, done.stdout
+    assert_replayed(lab, "ipoib-child-leak", "unreferenced object", "ipoib_vlan_add")
 
 
 @test(kernels=(), also=("um-debug",), timeout=120)
 def known_task_leak_of_ib_uverbs_is_replayed(lab):
     """Random verbs request a second context, and kmemleak reports a task when all modules have been unloaded."""
-    done = _hunt(lab, "replay", REPORTS / "uverbs-context-task-leak.hunt", status=0)
-    assert "unreferenced object" in done.stdout and "prepare_creds" in done.stdout, done.stdout
+    assert_replayed(lab, "uverbs-context-task-leak", "unreferenced object", "prepare_creds")
 
 
 @test(kernels=(), also=("um-debug",), timeout=60)
 def known_kernel_fault_in_ib_umad_is_replayed(lab):
     """Random MADs reproduce the fault at a MAD whose path bits do not fit."""
-    done = _hunt(lab, "replay", REPORTS / "umad-path-bits.hunt", status=0)
-    assert "Kernel mode fault" in done.stdout and "ib_umad_write" in done.stdout, done.stdout
+    assert_replayed(lab, "umad-path-bits", "Kernel mode fault", "ib_umad_write")
 
 
 @test(kernels=(), also=("um-debug",), timeout=60)
 def known_kernel_fault_in_mlx4_is_replayed(lab):
     """The driver is bound while an allocation fails, and unbound."""
-    done = _hunt(lab, "replay", REPORTS / "mlx4-crdump-region.hunt", status=0)
-    assert "Kernel mode fault" in done.stdout and "mlx4_crdump_end" in done.stdout, done.stdout
+    assert_replayed(lab, "mlx4-crdump-region", "Kernel mode fault", "mlx4_crdump_end")
 
 
 # The signature that the hunt reports for each injected defect.
@@ -282,8 +283,7 @@ def hosts_recover_from_faults_of_subnet_managers_and_cards(lab):
 @test(kernels=(), also=("um-debug",), timeout=300)
 def known_lock_inversion_of_mlx4_core_is_replayed(lab):
     """A card reports that it has failed, and is removed later. The locks of its reset and of its removal have opposite orders."""
-    done = _hunt(lab, "replay", REPORTS / "mlx4-health-deadlock.hunt", status=0)
-    assert "catas_reset" in done.stdout and "mlx4_remove_one" in done.stdout, done.stdout
+    assert_replayed(lab, "mlx4-health-deadlock", "catas_reset", "mlx4_remove_one")
 
 
 @test(kernels=(), also=("um-debug",), timeout=300)
