@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Limits the amount of a resource that several owners share, and records the charges that they
- * hold. Context: any.
+ * Limits the amount of a resource that several owners share. An owner holds a charge, whose
+ * destructor returns the amount. All functions can be called in any context.
  */
 #pragma once
 #include <kern/atomic.hpp>

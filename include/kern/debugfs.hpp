@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Creates files below /sys/kernel/debug that show internal state. No code depends on them, so they
-// do not exist if there is no debugfs.
+// Creates files below /sys/kernel/debug that show internal state. If the kernel has no debugfs, the
+// files do not exist and everything else works without them.
 //
 //	void show(kern::debugfs::Output &out) { out.print("%u\n", number_); }
 //	kern::debugfs::File file_{kern::method<&Device::show>, this};

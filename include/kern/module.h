@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Defines the only line of C that one of weft's modules needs, in a file module.c:
+ * Defines KERN_MODULE, the only C code that a module of weft needs, in its file module.c:
  *
  *	#include <kern/module.h>
  *	KERN_MODULE("InfiniBand midlayer", weft_core_init, weft_core_exit);
  *
- * with, in C++,
+ * The module defines these functions in C++:
  *
  *	extern "C" int weft_core_init();	// 0 or a negative errno, having undone everything
  *	extern "C" void weft_core_exit();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements counted references.
+// Implements objects that count their references.
 //
 //	class Queue : public kern::RefCounted<Queue> { … };
 //	kern::Ref<Queue> queue = KERN_TRY(kern::make_ref<Queue>(kern::Gfp::kernel, args...));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Returns the time, waits for a given time, and returns random numbers.
+// Defines functions that read the clock, wait for a given time, and return random numbers.
 #pragma once
 #include <kern/abi/time.h>
 

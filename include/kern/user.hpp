@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Copies from and to the memory of the calling process. Context: process. Errors: EFAULT.
+// Copies from and to the memory of the calling process. The functions need process context, and
+// fail with EFAULT if the memory cannot be accessed.
 #pragma once
 #include <kern/abi/user.h>
 #include <kern/result.hpp>

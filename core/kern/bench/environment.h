@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * Declares kernel functions for benchmarks that are compiled twice: against weft's kernel stack,
- * and against Linux's. This header includes no header of either stack; a file for weft's stack
- * includes kern/types.h, or a replacement, before it.
+ * and against Linux's. This header includes no header of either stack except kern/types.h, which
+ * both compilations use.
  */
 #pragma once
 #include <kern/types.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/debug.h.
+// Implements warnings with a backtrace, and checks of the calling context
+// (include/kern/abi/debug.h).
 #include <linux/bug.h>
 #include <linux/cpumask.h>
 #include <linux/export.h>

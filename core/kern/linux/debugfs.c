@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/debugfs.h.
+// Wraps debugfs for C++ code: directories, and files that C++ objects read and write
+// (include/kern/abi/debugfs.h).
 #include <linux/debugfs.h>
 #include <linux/export.h>
 #include <linux/seq_file.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/dma.h.
+// Wraps the kernel's DMA API for C++ code: coherent memory, pools and mappings
+// (include/kern/abi/dma.h).
 #include <linux/dma-mapping.h>
 #include <linux/dmapool.h>
 #include <linux/export.h>

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Forwards ethtool requests to the owner of the interface. */
+/*
+ * Forwards ethtool requests for a network interface to the C++ object that implements the
+ * interface.
+ */
 #include <linux/ethtool.h>
 #include <linux/netdevice.h>
 #include "netdev.h"

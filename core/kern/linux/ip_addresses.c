@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Watches the IPv4 addresses of interfaces, for devices that need them. */
+/*
+ * Reports changes of an interface's IPv4 addresses to drivers whose cards need the addresses, such
+ * as RNICs.
+ */
 #include <linux/export.h>
 #include <linux/inetdevice.h>
 #include <linux/netdevice.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/irq_work.h.
+// Wraps the kernel's irq_work, whose functions run in hard interrupt context, for C++ code
+// (include/kern/abi/irq_work.h).
 #include <linux/export.h>
 #include <linux/irq_work.h>
 #include <kern/abi/irq_work.h>

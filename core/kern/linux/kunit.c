@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/kunit.h.
+// Implements expectations and helpers for KUnit tests in C++ (include/kern/abi/kunit.h).
 #include <kunit/test.h>
 #include <linux/dma-direct.h>
 #include <linux/dma-mapping.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Implements files below /sys/class/net/ib0 for scripts: settings that `ip link` also has, and the
- * old interface for creating and deleting child interfaces.
+ * Implements the files in /sys/class/net/ib0 by which scripts read and change settings that `ip
+ * link` also has, and create and delete child interfaces.
  */
 #include <linux/device.h>
 #include <linux/rtnetlink.h>

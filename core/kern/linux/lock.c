@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/lock.h.
+// Wraps the kernel's spin locks, mutexes, reader-writer semaphores and lockdep maps for C++ code
+// (include/kern/abi/lock.h).
 #include <linux/export.h>
 #include <linux/lockdep.h>
 #include <linux/mutex.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/log.h.
+// Formats the messages of C++ code and writes them to the kernel's log (include/kern/abi/log.h).
 #include <linux/device.h>
 #include <linux/export.h>
 #include <linux/jiffies.h>

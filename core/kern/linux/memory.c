@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/memory.h.
+// Wraps the kernel's allocation of memory and pages for C++ code, and makes allocations fail when a
+// test requests it (include/kern/abi/memory.h).
 #include <linux/export.h>
 #include <linux/gfp.h>
 #include <linux/mm.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/module.h.
+// Implements kern_request_module(), which requests the kernel to load a module.
 #include <linux/export.h>
 #include <linux/kmod.h>
 #include <kern/abi/module.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Declares a function for the C files that use network namespaces. */
+/*
+ * Declares kern_native_net_number(), which returns the number of a network namespace, for the C
+ * files of this directory.
+ */
 #pragma once
 #include <net/net_namespace.h>
 #include <kern/abi/net.h>

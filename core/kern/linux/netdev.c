@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Implements network interfaces: their life cycle, queues and NAPI. Packets are in skb.c, ethtool
- * in ethtool.c, rtnetlink in link.c.
+ * Implements network interfaces: their life cycle, queues and NAPI. The functions for packets are
+ * in skb.c, those for ethtool in ethtool.c, and those for rtnetlink in link.c.
  */
 #include <linux/etherdevice.h>
 #include <linux/export.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/netlink.h.
+// Creates the kernel's socket of a netlink protocol in each network namespace, passes requests to
+// C++ code, and builds the responses (include/kern/abi/netlink.h).
 #include <linux/export.h>
 #include <linux/module.h>
 #include <linux/mutex.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/pci.h.
+// Wraps the kernel's PCI API for C++ code: drivers, configuration space, BARs and interrupts
+// (include/kern/abi/pci.h).
 #include <linux/cpumask.h>
 #include <linux/device.h>
 #include <linux/dma-mapping.h>

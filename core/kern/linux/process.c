@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/process.h.
+// Implements references to processes, and returns the number (PID) of a process
+// (include/kern/abi/process.h).
 #include <linux/export.h>
 #include <linux/pid.h>
 #include <linux/rcupdate.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/rcu.h.
+// Wraps the kernel's read-copy update for C++ code (include/kern/abi/rcu.h).
 #include <linux/export.h>
 #include <linux/rcupdate.h>
 #include <kern/abi/rcu.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/rdma_cgroup.h.
+// Charges resources of programs to the kernel's rdma cgroup controller
+// (include/kern/abi/rdma_cgroup.h).
 #include <linux/cgroup_rdma.h>
 #include <linux/export.h>
 #include <linux/slab.h>

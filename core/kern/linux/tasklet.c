@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/tasklet.h.
+// Wraps the kernel's tasklets for C++ code (include/kern/abi/tasklet.h).
 #include <linux/export.h>
 #include <linux/interrupt.h>
 #include <kern/abi/tasklet.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/thread.h.
+// Starts and stops kernel threads for C++ code (include/kern/abi/thread.h).
 #include <linux/err.h>
 #include <linux/export.h>
 #include <linux/kthread.h>

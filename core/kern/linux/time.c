@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/time.h.
+// Wraps the kernel's clocks, delays, sleeps and random numbers for C++ code
+// (include/kern/abi/time.h).
 #include <linux/delay.h>
 #include <linux/export.h>
 #include <linux/jiffies.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/timer.h.
+// Wraps the kernel's timers for C++ code (include/kern/abi/timer.h).
 #include <linux/export.h>
 #include <linux/jiffies.h>
 #include <linux/sched/task_stack.h>

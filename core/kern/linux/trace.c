@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/trace.h.
+// Implements weft's tracepoints, and notifies C++ code when a tracepoint is enabled or disabled
+// (include/kern/abi/trace.h).
 #include <linux/container_of.h>
 #include <linux/export.h>
 #include <linux/list.h>

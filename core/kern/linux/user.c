@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/user.h.
+// Copies from and to the memory of the calling process, and returns the user to whom its resources
+// are charged (include/kern/abi/user.h).
 #include <linux/capability.h>
 #include <linux/cred.h>
 #include <linux/export.h>

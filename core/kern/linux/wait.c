@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/wait.h.
+// Wraps the kernel's completions and wait queues for C++ code (include/kern/abi/wait.h).
 #include <linux/completion.h>
 #include <linux/export.h>
 #include <linux/jiffies.h>

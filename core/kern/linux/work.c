@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/work.h.
+// Wraps the kernel's work items and work queues for C++ code (include/kern/abi/work.h).
 #include <linux/export.h>
 #include <linux/jiffies.h>
 #include <linux/lockdep.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/xarray.h.
+// Wraps the kernel's XArray and IDA for C++ code (include/kern/abi/xarray.h).
 #include <linux/export.h>
 #include <linux/idr.h>
 #include <linux/xarray.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/debug.h, and the atomic accesses and branches of instrument.h.
+// Implements the warnings and context checks of include/kern/abi/debug.h, and the atomic accesses
+// and branches of instrument.h.
 #include <kern/abi/debug.h>
 #include "failure.hpp"
 #include "lock_order.hpp"

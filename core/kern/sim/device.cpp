@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/dma.h, and the devices of include/kern/abi/kunit.h.
+// Implements the simulated DMA API of include/kern/abi/dma.h, and the test devices of
+// include/kern/abi/kunit.h.
 #include "device.hpp"
 #include <cerrno>
 #include <cstring>

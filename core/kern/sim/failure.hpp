@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Reports an error found during a run. The first failure ends the run.
+// Reports an error that is found while a test case runs in the simulated kernel. The first failure
+// ends the run.
 #pragma once
 #include <functional>
 #include <string>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/kunit.h.
+// Implements the expectations and helpers of include/kern/abi/kunit.h for KUnit cases that run in
+// the simulation.
 #include "kunit.hpp"
 #include <cstdarg>
 #include <cstdio>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/lock.h. A fiber that waits for a lock is suspended until the lock is
-// free, even if it is a spinlock.
+// Implements the locks of include/kern/abi/lock.h for fibers. A fiber that waits for a lock is
+// suspended until the lock is free, even if it is a spinlock.
 #include <cerrno>
 #include <kern/abi/lock.h>
 #include "failure.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/log.h and debugfs.h. The log of a run is stored, and becomes part of
-// the report if the run fails.
+// Implements the kernel's log and debugfs for the simulation (include/kern/abi/log.h, debugfs.h).
+// The log of a run is stored, and becomes part of the report if the run fails.
 #include <cstdarg>
 #include <cstdio>
 #include <kern/abi/debugfs.h>

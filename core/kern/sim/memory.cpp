@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/memory.h, and the delete operators that virtual destructors call.
+// Implements the allocation of memory and pages (include/kern/abi/memory.h), and the delete
+// operators that virtual destructors call.
 #include "memory.hpp"
 #include <cstdlib>
 #include <cstring>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Allocates the memory of the simulated kernel. Checks that everything that is allocated in a run
-// is freed by its end, and that nothing is freed while it is used.
+// Allocates the memory of the simulated kernel. It checks that everything that is allocated in a
+// run is freed by its end, and that nothing is freed while it is used.
 #pragma once
 #include <cstddef>
 #include <string>

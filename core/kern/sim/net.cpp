@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/net.h. There is only the initial network namespace.
+// Implements the network namespaces of include/kern/abi/net.h. Only the initial namespace exists.
 #include <kern/abi/net.h>
 
 extern "C" {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/netdev.h: interfaces with their life cycle and queues, and the
-// actions of an administrator.
+// Implements network interfaces, with their life cycle and queues (include/kern/abi/netdev.h), and
+// the actions of an administrator (kern/abi/explore.h).
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements the functions for outgoing packets of include/kern/abi/netdev.h. All packets are
+// Implements the functions of include/kern/abi/netdev.h for outgoing packets. All packets are
 // linear. A packet is allocated with kern_alloc(), so that a leak is reported. No other code may
 // access it while the device owns it.
 #include <cerrno>

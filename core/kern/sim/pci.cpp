@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/pci.h. A register window is a range of addresses without memory. Each
-// access calls the model of the PCI function; other fibers may run before the access.
+// Implements the PCI API of include/kern/abi/pci.h. A register window is a range of addresses
+// without memory. Each access calls the model of the PCI function; other fibers may run before the
+// access.
 #include "pci.hpp"
 #include <algorithm>
 #include <cerrno>

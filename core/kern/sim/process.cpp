@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/process.h. There are no processes: the kernel owns all objects.
+// Implements the references to processes of include/kern/abi/process.h. The simulation has no
+// processes: the kernel owns all objects.
 #include <kern/abi/process.h>
 
 extern "C" {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/rcu.h. A grace period ends as early as possible: when all read-side
-// sections that existed at its beginning have ended.
+// Implements read-copy update (include/kern/abi/rcu.h). A grace period ends as early as possible:
+// when all read-side sections that existed at its beginning have ended.
 #include <vector>
 #include <kern/abi/rcu.h>
 #include "calls.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Selects the fiber that runs at each step, and the allocation that fails: at random, by priorities
-// that change rarely, or according to a plan.
+// that change rarely, or according to a list of decisions (Plan).
 #pragma once
 #include <cstdint>
 #include <memory>

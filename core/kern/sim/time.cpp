@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/time.h and thread.h with virtual time. Random numbers are derived
-// from the run's seed.
+// Implements clocks, sleeps, random numbers and kernel threads with virtual time
+// (include/kern/abi/time.h, thread.h). Random numbers are derived from the run's seed.
 #include <cerrno>
 #include <cstring>
 #include <kern/abi/thread.h>

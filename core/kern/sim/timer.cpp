@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/timer.h, tasklet.h and irq_work.h, whose callbacks run in interrupt
-// context.
+// Implements timers, tasklets and irq_work, whose functions run in interrupt context
+// (include/kern/abi/timer.h, tasklet.h, irq_work.h).
 #include <kern/abi/irq_work.h>
 #include <kern/abi/tasklet.h>
 #include <kern/abi/timer.h>

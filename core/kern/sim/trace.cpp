@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/trace.h. Tracing is never enabled, so listeners are never called.
+// Implements the tracepoints of include/kern/abi/trace.h. Tracing is never enabled, so listeners
+// are never called.
 #include <kern/abi/trace.h>
 
 extern "C" {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/user.h and user_memory.h. There are no processes, so all user
-// addresses are invalid.
+// Implements the access to user memory of include/kern/abi/user.h and user_memory.h. The simulation
+// has no processes, so all user addresses are invalid.
 #include <cerrno>
 #include <kern/abi/user.h>
 #include <kern/abi/user_memory.h>

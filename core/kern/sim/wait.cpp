@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/wait.h.
+// Implements the completions and wait queues of include/kern/abi/wait.h. A fiber that waits is
+// suspended until it is woken or its timeout has passed.
 #include <algorithm>
 #include <cerrno>
 #include <kern/abi/wait.h>

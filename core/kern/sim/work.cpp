@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/work.h. Each work item runs in its own task. The work items of an
-// ordered queue run one after the other.
+// Implements work items and work queues (include/kern/abi/work.h). Each work item runs in its own
+// task. The work items of an ordered queue run one after the other.
 #include <algorithm>
 #include <deque>
 #include <memory>

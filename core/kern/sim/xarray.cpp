@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/xarray.h.
+// Implements the XArrays and index allocators of include/kern/abi/xarray.h with containers of the
+// standard library.
 #include <cerrno>
 #include <map>
 #include <set>

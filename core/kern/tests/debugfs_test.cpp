@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests files in debugfs.
+// Tests that files in debugfs pass reads and writes to their objects, and that the names of removed
+// files can be reused.
 #include <kern/debugfs.hpp>
 #include <kern/errno.h>
 #include <kern/kunit.hpp>

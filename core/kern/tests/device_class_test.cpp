@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests device classes, their devices and files, and device nodes.
+// Tests that files of devices in a class pass writes to their objects, and that the names of
+// classes and of device nodes can be reused after removal.
 #include <kern/device_class.hpp>
 #include <kern/errno.h>
 #include <kern/file.hpp>

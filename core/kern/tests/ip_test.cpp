@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests the lookup of the interface on which an InfiniBand connection request arrived. (Tests of IP
-// addresses need a guest: connections.py.)
+// Tests the lookup of the interface on which an InfiniBand connection request arrived. The lookup
+// of IP addresses is tested in a guest (core/rdma_ucm/tests/guest/connections.py).
 #include <kern/errno.h>
 #include <kern/abi/ip.h>
 #include <kern/abi/netdev.h>

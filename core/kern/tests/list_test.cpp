@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests lists that are linked through their elements.
+// Tests lists that are linked through their elements: the order of iteration, removal during
+// iteration, and moving all elements to another list.
 #include <kern/kunit.hpp>
 #include <kern/list.hpp>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests accesses to device registers.
+// Tests that accesses to device registers change only their own bytes, and that copies write whole
+// words in order.
 #include <kern/kunit.hpp>
 #include <kern/mmio.hpp>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests that a PCI driver is probed for and removed from its devices.
+// Tests that a PCI driver's probe is called for each device of its table, and that the driver's
+// objects are destroyed when the driver is removed.
 #include <kern/atomic.hpp>
 #include <kern/kunit.hpp>
 #include <kern/pci.hpp>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests counted references.
+// Tests that dropping the last reference destroys the object, and that a reference count of zero
+// cannot be incremented.
 #include <kern/kunit.hpp>
 #include <kern/ref.hpp>
 

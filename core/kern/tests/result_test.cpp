@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests results, which hold a value or an error.
+// Tests kern::Result, which holds a value or an error, and KERN_TRY, which returns an error to the
+// caller.
 #include <kern/kunit.hpp>
 #include <kern/memory.hpp>
 #include <kern/result.hpp>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests files in sysfs.
+// Tests that the output of a file in sysfs is limited to a page, and that the names of removed
+// files can be reused.
 #include <kern/errno.h>
 #include <kern/kunit.hpp>
 #include <kern/memory.hpp>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests completions and wait queues.
+// Tests that completions wake the right number of waiters, that wait queues lose no wake-up, and
+// that no wait times out early.
 #include <kern/atomic.hpp>
 #include <kern/completion.hpp>
 #include <kern/kunit.hpp>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests work items and work queues.
+// Tests when queued, ordered and delayed work items run, and that their allocations do no I/O (rule
+// LOCK-13).
 #include <kern/atomic.hpp>
 #include <kern/completion.hpp>
 #include <kern/kunit.hpp>

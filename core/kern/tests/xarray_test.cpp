@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests XArrays, and allocators of numbers.
+// Tests that XArrays find objects by index, and that no index or ID is allocated twice.
 #include <kern/kunit.hpp>
 #include <kern/xarray.hpp>
 

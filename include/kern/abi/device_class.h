@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Declares device classes, and devices in them. */
+/* Declares device classes, which appear in /sys/class, and the devices in them. */
 #pragma once
 #include <kern/abi/sysfs.h>
 

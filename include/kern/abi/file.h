@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Declares open files, device nodes, and polling. */
+/* Declares files that programs open: device nodes and anonymous files. Programs can poll them. */
 #pragma once
 #include <kern/abi/device_class.h>
 #include <kern/abi/wait.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Looks up IP addresses in a network namespace: the interface that has an address, and the route to
- * an address.
+ * Declares the lookup of IP addresses in a network namespace: the interface that has an address,
+ * and the route to an address.
  */
 #pragma once
 #include <kern/abi/net.h>

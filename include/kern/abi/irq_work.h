@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Declares calls in hard interrupt context (irq_work). */
+/* Declares irq_work items, whose functions the kernel calls in hard interrupt context. */
 #pragma once
 #include <kern/abi/base.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Lets a KUnit case use the address space of a process. */
+/* Declares functions by which a KUnit case uses the address space of a process. */
 #pragma once
 #include <kern/abi/base.h>
 

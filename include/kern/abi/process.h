@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Declares references to processes. */
+/* Declares references to processes, and a function that returns the number (PID) of a process. */
 #pragma once
 #include <kern/abi/base.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Charges resources of programs to the rdma controller. */
+/* Declares functions that charge resources of programs to the rdma cgroup controller. */
 #pragma once
 #include <kern/abi/base.h>
 

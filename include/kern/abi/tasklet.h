@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Declares calls in soft interrupt context (tasklets). */
+/* Declares tasklets, whose functions the kernel calls in soft interrupt context. */
 #pragma once
 #include <kern/abi/base.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Declares kernel threads. */
+/* Declares functions that start and stop kernel threads. */
 #pragma once
 #include <kern/abi/base.h>
 

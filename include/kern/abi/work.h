@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Declares work items and work queues. */
+/* Declares work queues and work items, whose functions run in process context. */
 #pragma once
 #include <kern/abi/base.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * Defines the sizes of kernel objects for core/kern/sim. For a real kernel,
- * scripts/make/kbuild/layout.mk generates this header. The sizes are those of the simulation's
- * objects; each file that implements one asserts that it fits.
+ * scripts/make/kbuild/layout.mk generates this header. Here the sizes are those of the simulation's
+ * objects. Each file that implements such an object asserts that the object fits.
  */
 #pragma once
 
