@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Implements the functions that consumers call on an ID. rdma/ib_cm.h documents them, and the state
- * table (states.hpp) determines which calls an ID permits.
+ * Implements the methods of an ID behind the functions of rdma/ib_cm.h. The state table
+ * (states.hpp) determines in which states a method may be called.
  */
 #include "device.hpp"
 

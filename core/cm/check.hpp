@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Validates messages from the wire. No other code reads a message that has not passed. The same
- * source is built for the host, where it is fuzzed.
+ * Validates received messages. Other code reads only messages that have passed this check. The same
+ * source is also compiled into a program of the host, which fuzzes it.
  */
 #pragma once
 

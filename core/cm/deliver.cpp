@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Delivers an ID's events to its handler. */
+/* Calls the handler of a CM ID for each of its events, in a work item. */
 #include "device.hpp"
 
 #include <rdma/ib_cache.h>

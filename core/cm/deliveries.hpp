@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Queues the events of an ID that have not been passed to its handler yet, in order. The memory is
- * part of the object, so that queuing an event cannot fail. Messages may not use all of it: slots
- * are reserved for the events that occur without a message (an error, the end of timewait, the
+ * Queues the events of a CM ID, in order, until they are passed to its handler. The slots are part
+ * of the object, so that queuing an event cannot fail. Received messages may not use all slots:
+ * some are reserved for the events that occur without a message (an error, the end of timewait, the
  * removal of the device), one for each that can be pending.
  */
 #pragma once

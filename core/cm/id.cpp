@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Implements the life cycle of an ID: its messages, its timeouts, and its destruction. */
+/* Implements the life cycle of a CM ID: its messages, its timeouts, and its destruction. */
 #include "device.hpp"
 
 #include <kern/time.hpp>

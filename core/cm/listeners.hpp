@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Finds the listener of a device for a service ID. There is one map for each mask in use. A lookup
- * searches at most eight maps, regardless of the number of listeners.
+ * Finds the listener of a device for a service ID. The listeners with the same service ID mask are
+ * in one map, and at most eight masks can be in use. So a lookup searches at most eight maps,
+ * regardless of the number of listeners.
  */
 #pragma once
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Shows the counters of ports in sysfs, with the same names as in Linux.
+// Shows the message counters of the communication manager in sysfs, with the same names as in
+// Linux.
 #include "shown.hpp"
 
 #include <array>

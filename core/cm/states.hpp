@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * Defines the state table of the communication manager: the effect of each message, call and
- * timeout in each state (IBA 12.9). It is the only place that changes an ID's state.
+ * timeout in each state (IBA 12.9). No other code changes an ID's state.
  * Documentation/connections.rst has a diagram.
  */
 #pragma once

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Implements the functions of rdma/iw_cm.h. */
+/* Implements the functions of rdma/iw_cm.h. Most of them call a method of the ID (id.cpp). */
 #include "manager.hpp"
 
 using iw_cm::Id;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Holds the agents of a special QP. Finds the agent that a MAD belongs to. Protected by the special
- * QP's lock.
+ * Holds the agents of a special QP, and finds the agent to which a MAD belongs. The special QP's
+ * lock protects the table.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Implements the functions of rdma/ib_mad.h. */
+/* Implements the functions of rdma/ib_mad.h, by which consumers register agents and send MADs. */
 #include "device.hpp"
 
 #include "links.hpp"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Initialises the module when it is loaded, and cleans up when it is unloaded.
+// Initialises the special QPs and the SA client when the module is loaded, and registers the MAD
+// layer with the midlayer. Both are undone when the module is unloaded.
 #include "device.hpp"
 #include "sa/query.hpp"
 

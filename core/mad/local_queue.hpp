@@ -2,7 +2,7 @@
 /*
  * Queues the directed-route SMPs with zero hops that a node sends to itself. They wait here until
  * the special QP's work item hands them to the node's own agents, and never reach the wire (IBA
- * 14.2.2.1). Protected by the special QP's lock.
+ * 14.2.2.1). The special QP's lock protects the queue.
  */
 #pragma once
 

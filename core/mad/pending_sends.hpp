@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Holds the outstanding sends of one agent. Finds the send that a response belongs to, and the
- * sends that have timed out. Protected by the lock of the agent's special QP. This class only
+ * Holds the outstanding sends of one agent, and finds the send to which a response belongs, and the
+ * sends that have timed out. The lock of the agent's special QP protects it. This class only
  * searches: the special QP decides the outcome of a send.
  */
 #pragma once

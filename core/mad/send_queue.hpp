@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * Implements the send side of a special QP: the packets that are queued, and those that are posted.
- * Protected by the special QP's lock. It is independent of agents and responses: the caller handles
- * a send whose packet could not be posted.
+ * The special QP's lock protects it. This class is independent of agents and responses: the caller
+ * handles a send whose packet could not be posted.
  */
 #pragma once
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Answers requests about devices, their ports and nodes, and about the system.
+// Answers requests about devices, their ports and device nodes, and about settings that apply to
+// all devices.
 #include <kern/abi/module.h>
 #include <rdma/ib_device_name.h>
 #include <rdma/ib_namespaces.h>

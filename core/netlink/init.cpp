@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Initialises the module when it is loaded, and cleans up when it is unloaded.
+// Registers the table of netlink requests when the module is loaded, and unregisters it when the
+// module is unloaded.
 #include <kern/log.hpp>
 #include "abi.hpp"
 #include "operations.hpp"

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Implements the functions of rdma/rdma_cm.h. */
+/*
+ * Implements the functions of rdma/rdma_cm.h. Most of them take the ID's lock and call a method of
+ * the ID (calls.cpp).
+ */
 #include "manager.hpp"
 
 using rdma_cm::Id;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Implements the functions that consumers call on an ID, except resolution (resolve.cpp), and the
- * QP state changes that an ID makes.
+ * Implements the methods of an ID behind the functions of rdma/rdma_cm.h, and the QP state changes
+ * that an ID makes. Resolution is in resolve.cpp.
  */
 #include <kern/log.hpp>
 #include <rdma/ib_cache.h>

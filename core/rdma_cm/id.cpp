@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Implements the life cycle of an ID, and the events that its handler receives. */
+/* Implements the life cycle of an RDMA CM ID, and the events that its handler receives. */
 #include "manager.hpp"
 
 namespace rdma_cm

@@ -3,9 +3,9 @@
  * Defines an ID of the RDMA CM: its addresses, its state, and the events that have not been
  * reported to its handler yet.
  *
- * The public part is written with the ID's lock held. The consumer has one reference, which is
- * dropped by rdma_destroy_id() or by the handler's return value. Other code holds a reference while
- * it uses the ID.
+ * The public part, struct rdma_cm_id, is written only with the ID's lock held. The consumer has one
+ * reference, which is dropped by rdma_destroy_id() or by the handler's return value. Other code
+ * holds a reference while it uses the ID.
  */
 #pragma once
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Implements listening on a port of a port space. A device may take long to respond, so while it is
- * called, only the service's listen lock is held and not the manager's lock.
+ * Implements listening on a port of a port space, which is called a service (service.hpp). A device
+ * may take long to respond. So while the device is called, only the service's listen lock is held
+ * and not the manager's lock.
  */
 #include "manager.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Resolves IP addresses to GIDs, and GIDs to a path from the SA. */
+/* Resolves IP addresses to GIDs, and GIDs to paths, for which it queries the SA. */
 #include "manager.hpp"
 
 #include <rdma/ib_cache.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Defines the interface to the source of information about IP addresses: the kernel's interfaces,
- * routes and neighbours, or a test.
+ * Defines the interface by which the RDMA CM looks up IP addresses. The kernel's interfaces, routes
+ * and neighbours answer the lookups (kernel_resolver.hpp); in tests, the test answers them.
  */
 #pragma once
 

@@ -3,7 +3,7 @@
  * Defines a service, which is a port of a port space: the IDs that are bound to it, in all network
  * namespaces, and a listener on each device that receives the requests for those IDs that listen.
  * The namespaces share a device's listener, because a device has only one for each service. IDs of
- * different namespaces share nothing else.
+ * different namespaces share nothing except these listeners.
  */
 #pragma once
 

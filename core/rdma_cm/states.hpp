@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * Defines the state table of the RDMA CM: the effect of each call, result and transport event in
- * each state. It is the only place that changes an ID's state. Documentation/connections.rst has a
- * diagram.
+ * each state. No other code changes an ID's state. Documentation/connections.rst has a diagram.
  */
 #pragma once
 

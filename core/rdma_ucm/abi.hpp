@@ -2,7 +2,8 @@
 /*
  * Defines the commands that programs write into /dev/infiniband/rdma_cm, version 4 of the
  * interface: their numbers and layouts. All values are in host byte order, unless the comment of a
- * member states otherwise. `response` is the user address to which the response is written.
+ * member states otherwise. The member `response` of a request is the user address to which the
+ * response is written.
  */
 #pragma once
 #include <rdma/types.h>

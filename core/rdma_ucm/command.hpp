@@ -3,8 +3,9 @@
  * Dispatches commands. A program writes them into the file, one with each write().
  *
  * One table lists all commands, with the sizes of request and response (command_table.cpp). Before
- * a command runs, common code checks the sizes, the tails that must be zero, the owner of the ID
- * and whether it has a device. A command gets its complete request in kernel memory, padded with
+ * a command runs, common code checks the sizes of request and response, that the request's bytes
+ * beyond the known members are zero, that the ID belongs to the file, and that the ID has a device
+ * if the command needs one. A command gets its complete request in kernel memory, padded with
  * zeroes if the program's request was shorter. Its response is written after all locks have been
  * released.
  */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements the commands that connect, accept, reject and disconnect.
+// Implements the commands by which a program connects, accepts, rejects and disconnects.
 #include <rdma/ib_resources.h>
 #include "commands.hpp"
 #include "convert.hpp"

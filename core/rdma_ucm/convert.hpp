@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Converts between rdma_cm's structures and those of the ABI. Context: any. */
+/*
+ * Converts between rdma_cm's structures and those of the ABI. All functions can be called in any
+ * context.
+ */
 #pragma once
 #include <kern/result.hpp>
 #include <rdma/rdma_cm.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements the commands for multicast groups.
+// Implements the commands that join and leave multicast groups.
 #include "commands.hpp"
 #include "convert.hpp"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Initialises the module when it is loaded, and cleans up when it is unloaded.
+// Creates the node /dev/infiniband/rdma_cm when the module is loaded, opens it for programs, and
+// removes it when the module is unloaded.
 #include <kern/log.hpp>
 #include <rdma/ib_resources.h>
 #include "abi.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements the functions that clients call: registration, and the private pointer of a client for
-// each device.
+// Implements the functions that clients call: they register and unregister a client, and set and
+// return the client's private pointer for a device.
 #include "../verbs/verbs.hpp"
 #include "registry.hpp"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Initialises the module when it is loaded, and cleans up when it is unloaded.
+// Creates the registry of devices and clients when weft_core.ko is loaded, and destroys it when the
+// module is unloaded.
 #include "../verbs/verbs.hpp"
 #include "registry.hpp"
 

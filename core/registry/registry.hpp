@@ -7,8 +7,8 @@
  * last client that was added to it. One task at a time, the device's worker, makes all calls of add
  * and remove for the device, and it continues until no client is missing. So a registration that
  * finds a worker leaves the work to it, and no lock is held while a client is called: the callback
- * may use the whole midlayer, including further registrations. For lockdep the worker holds
- * Registry::workers_.
+ * may use the whole midlayer, including further registrations. For lockdep, a device's worker is a
+ * lock, Registry::workers_, which the worker holds and other tasks wait for.
  *
  * If memory runs out, one registration fails: the client's registration if it has not returned yet,
  * otherwise the device's registration.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Initialises the module when it is loaded, and cleans up when it is unloaded.
+// Creates the class /sys/class/infiniband when the module is loaded, adds each registered device to
+// it, and removes the class when the module is unloaded.
 #include <kern/lock.hpp>
 #include <kern/log.hpp>
 #include <rdma/ib_device_name.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Defines the messages of an open umad file: received MADs that wait to be read, and outstanding
- * sends.
+ * Defines the messages of an open umad file: those that wait to be read (received MADs, and sends
+ * without a response), and outstanding sends.
  */
 #pragma once
 #include <kern/list.hpp>

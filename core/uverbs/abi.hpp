@@ -2,8 +2,8 @@
 /*
  * Defines the commands that programs write into /dev/infiniband/uverbsN, version 6 of the
  * interface: their numbers and layouts. All values are in host byte order, unless the comment of a
- * member states otherwise. A plain request that has a response begins with the address of the
- * response. In an extended command, the address is in the header. The driver's private data
+ * member states otherwise. If a command has a response, the response's address is the first member
+ * of the request or, in an extended command, a member of the header. The driver's private data
  * directly follows request and response.
  */
 #pragma once

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements the commands for address handles, for libraries that do not create their own.
+// Implements the uverbs commands for address handles, for provider libraries that do not create
+// their own.
 #include "commands.hpp"
 #include "memory.hpp"
 #include "methods.hpp"

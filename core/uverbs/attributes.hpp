@@ -3,9 +3,10 @@
  * Parses and checks the attributes of a method: a program's input, and addresses for the output.
  *
  * A method declares its attributes in a table (method_table.cpp). Common rules are checked before
- * the method runs: each attribute has a known number, occurs once, and has the right size, a zero
- * tail and a valid value, and all mandatory attributes are present. So the method need not check
- * these again. It looks up object handles and file descriptors itself, which validates them.
+ * the method runs: each attribute has a known number, occurs once, and has the right size and a
+ * valid value, bytes beyond the known members are zero, and all mandatory attributes are present.
+ * So the method need not check these again. The method itself looks up object handles and file
+ * descriptors, which validates them.
  */
 #pragma once
 #include <span>

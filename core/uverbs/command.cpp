@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements the code that all commands share: it parses the header, and checks sizes and trailing
-// data. The order of the checks determines the errors that existing programs expect.
+// Implements the code that all uverbs commands share: it parses the header, and checks sizes and
+// trailing data. The order of the checks determines the errors that existing programs expect.
 #include "methods.hpp"
 
 namespace uverbs

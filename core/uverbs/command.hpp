@@ -3,9 +3,9 @@
  * Dispatches commands. A program writes them into the file, one with each write().
  *
  * One table lists all commands, with the sizes of request and response (command_table.cpp). Before
- * a command runs, common code checks the sizes, the tails that must be zero, and whether the device
- * and a context exist. A command gets its complete request in kernel memory, padded with zeroes if
- * the program's request was shorter.
+ * a command runs, common code checks the sizes of request and response, that the request's bytes
+ * beyond the known members are zero, and that the device and a context exist. A command gets its
+ * complete request in kernel memory, padded with zeroes if the program's request was shorter.
  */
 #pragma once
 #include <kern/user.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements the commands for contexts and queries of the device.
+// Implements the uverbs commands that open a context, and that query the device and its ports.
 #include <rdma/ib_cache.h>
 #include "commands.hpp"
 #include "methods.hpp"

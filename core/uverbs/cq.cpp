@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements the commands for completion queues and channels.
+// Implements the uverbs commands for completion queues and completion channels.
 #include "commands.hpp"
 #include "methods.hpp"
 #include "queues.hpp"

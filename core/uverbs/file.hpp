@@ -9,9 +9,9 @@
  * can read events.
  *
  * Locks: commands_ is outermost. With commands_ held for reading, the program's memory is read,
- * written and pinned, so map(), which is called under mmap_lock, does not take it. Inside of it are
- * making_, the lock of ObjectTable, and those of the midlayer. event_files_lock_ and, inside of it,
- * the lock of EventFile are innermost.
+ * written and pinned, so map(), which is called under mmap_lock, does not take commands_. The locks
+ * inside commands_ are making_, the lock of ObjectTable, and those of the midlayer.
+ * event_files_lock_ and, inside of it, the lock of EventFile are innermost.
  */
 #pragma once
 #include <kern/atomic.hpp>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Initialises the module when it is loaded, and cleans up when it is unloaded.
+// Allocates the numbers of uverbs nodes when the module is loaded, and creates the node of each
+// registered device. They are removed when the module is unloaded.
 #include <kern/log.hpp>
 #include <kern/xarray.hpp>
 #include <rdma/ib_sysfs.h>

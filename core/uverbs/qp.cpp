@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements the commands for queue pairs and their multicast groups.
+// Implements the uverbs commands for queue pairs and their multicast groups.
 #include <kern/file.hpp>
 #include "commands.hpp"
 #include "device.hpp"

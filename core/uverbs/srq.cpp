@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements the commands for shared receive queues.
+// Implements the uverbs commands for shared receive queues.
 #include "commands.hpp"
 #include "methods.hpp"
 #include "queues.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements XRC domains and their target QPs.
+// Implements the XRC domains that programs share, and their target QPs (xrc.hpp).
 #include "xrc.hpp"
 
 namespace uverbs

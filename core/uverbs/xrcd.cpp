@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements the commands for XRC domains.
+// Implements the uverbs commands that open and close XRC domains.
 #include "commands.hpp"
 #include "device.hpp"
 #include "methods.hpp"

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Polls CQs for their consumers (MGMT-13). A completion event schedules the CQ's poller in its
- * context. The poller calls the done function of each completion until the queue is empty or its
- * budget is used up. It arms the queue only after finding it empty, and then checks for completions
- * that arrived in the meantime (NOTIFY-03, NOTIFY-04).
+ * Polls CQs for their consumers (MGMT-13). A completion event schedules the CQ's poller in the
+ * context that the consumer has selected (IB_POLL_SOFTIRQ or a work queue). The poller calls the
+ * done function of each completion until the queue is empty or its budget is used up. It arms the
+ * queue only after finding it empty, and then checks for completions that arrived in the meantime
+ * (NOTIFY-03, NOTIFY-04).
  */
 #include <kern/atomic.hpp>
 #include <kern/completion.hpp>

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * Implements the QP state machine: the permitted transitions, with the required and optional
- * attributes of each, by transport and QP type. InfiniBand: IBA 11.2.5.2, table "QP State
- * Transition Properties". Each type has a short list; transitions that are not listed are rejected.
- * Transitions to RESET and ERR are permitted from every state, without attributes, and are not
- * listed.
+ * attributes of each, by transport and QP type. The lists for InfiniBand follow IBA 11.2.5.2, table
+ * "QP State Transition Properties". Each type has a short list; transitions that are not listed are
+ * rejected. Transitions to RESET and ERR are permitted from every state, without attributes, and
+ * are not listed.
  *
- * iWARP (RDMA Protocol Verbs Specification 1.0, 6.2; with the names of InfiniBand's states): RESET,
- * INIT and RTR correspond to Idle, a QP without a connection; iWARP QPs have all three because
- * consumers of both protocols pass through them. RTS corresponds to RTS, SQD to Closing, and SQE to
- * Terminate. A terminated connection cannot be resumed, and an existing connection must be closed
- * first, so there is no transition from RTS or SQE to RESET.
+ * The list for iWARP follows RDMA Protocol Verbs Specification 1.0, 6.2, with the names of
+ * InfiniBand's states. RESET, INIT and RTR correspond to Idle, a QP without a connection; iWARP QPs
+ * have all three because consumers of both protocols pass through them. RTS corresponds to RTS, SQD
+ * to Closing, and SQE to Terminate. A terminated connection cannot be resumed, and an existing
+ * connection must be closed first, so there is no transition from RTS or SQE to RESET.
  */
 #include "protocol.hpp"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Returns texts for codes in messages, and converts codes to other representations.
+// Returns the names of events and completion statuses for messages, and converts encoded rates to
+// numbers.
 #include <rdma/ib_verbs.h>
 
 namespace

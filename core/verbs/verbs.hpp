@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Declares the functions of core/verbs that core/registry calls. For a registration:
- * attach_device(), then the clients' add. For an unregistration: the clients' remove, then
- * detach_device(). For an event: dispatch_affiliated() and, if that returns false, refresh_cache()
- * and then the event handlers.
+ * Declares the functions of core/verbs that core/registry calls. When a device is registered, the
+ * registry calls attach_device() and then each client's add. When the device is unregistered, it
+ * calls each client's remove and then detach_device(). For an event, it calls
+ * dispatch_affiliated(); if that returns false, it calls refresh_cache() and then the event
+ * handlers.
  */
 #pragma once
 #include <kern/result.hpp>

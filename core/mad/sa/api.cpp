@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Implements the functions of rdma/ib_sa.h. */
+/*
+ * Implements the functions of rdma/ib_sa.h: queries, multicast memberships, subscriptions to traps,
+ * and address handles for paths.
+ */
 #include "../device.hpp"
 
 #include "query.hpp"

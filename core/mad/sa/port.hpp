@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Accesses the subnet administrator for the consumers of one port. Holds the agent that sends
+ * Accesses the subnet administrator for the consumers of one port. It holds the agent that sends
  * queries, and the address of the subnet manager, which is updated when the SM changes.
  */
 #pragma once

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * Converts between the unpacked records of rdma/ib_sa.h and the packed ones of include/ib/sa.hpp.
- * Context: any.
+ * All functions can be called in any context.
  */
 #pragma once
 

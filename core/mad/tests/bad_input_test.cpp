@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests rule MGMT-03: every error of a peer or a consumer has a defined result. It is rejected,
-// answered, or dropped and counted.
+// Tests rule MGMT-03 with invalid input: each invalid MAD of a peer and each invalid call of a
+// consumer is rejected, answered, or dropped and counted.
 #include "fixture.hpp"
 #include "../../../hw/soft/rnic.h"
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests rule MGMT-03: special QPs recover from the error state on each kind of hardware, also if
-// each step of the recovery fails once or sends are delayed, and consumers keep their guarantees
-// meanwhile.
+// Tests that special QPs recover from the error state on each kind of hardware, even if a step of
+// the recovery fails or sends are delayed. Meanwhile each send completes once (rule MGMT-03).
 #include "../recovery_state.hpp"
 #include "../send_state.hpp"
 #include "fixture.hpp"

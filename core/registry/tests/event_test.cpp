@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests that asynchronous events reach their handlers in order, and no handler after its
-// unregistration.
+// Tests that asynchronous events reach their handlers in order, and that no handler is called after
+// its unregistration.
 #include <span>
 #include <kern/completion.hpp>
 #include <kern/irq_work.hpp>

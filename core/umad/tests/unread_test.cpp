@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests the MADs that a program has not read yet, and their limits.
+// Tests the MADs that a program has not read yet, and the limit on their number.
 #include "fixture.hpp"
 
 using namespace umad_fixture;

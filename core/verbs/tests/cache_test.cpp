@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests the cache of ports, and EVENT-02: event handlers see the new values.
+// Tests the cache of ports, and rule EVENT-02: event handlers see the new values in the cache.
 #include <kern/irq_work.hpp>
 #include "fixture.hpp"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests that in a guest with both weft's modules and the in-tree ones, each request to load an RDMA module loads weft's module."""
+"""Tests a guest that has both weft's modules and the in-tree RDMA modules: each request to load an RDMA module loads weft's."""
 import pathlib
 
 from lab.fabric import PAIR, Fabric

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Describes Debian's programs that connect by IP address: the command line of each end and its expected output. Provides two guests for
-these programs; the caller selects the card and the stack of each."""
+"""Describes Debian's programs that connect by IP address: the command line of each end and its expected output. It also provides two guests for these
+programs; the caller selects the card and the stack of each."""
 import contextlib
 import dataclasses
 import re

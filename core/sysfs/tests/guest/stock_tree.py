@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Compares the sysfs files of a card with Linux's own stack and with weft's modules. Each permitted difference is listed with its reason."""
+"""Compares the sysfs files that weft's modules show for a card with those that Linux's own stack shows. Each permitted difference is listed with its
+reason."""
 import re
 
 from lab.fabric import TWO_PORTS, Fabric

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests user MADs on weft's modules: Debian's unmodified diagnostics and OpenSM, and an API misuse test."""
+"""Tests user MADs on weft's modules: Debian's unmodified diagnostics and OpenSM, and a program that misuses the interface on purpose."""
 import contextlib
 import re
 

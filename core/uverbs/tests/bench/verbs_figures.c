@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * Measures the costs of the kernel's part of user verbs and user MADs, through stock libibverbs and
- * /dev/infiniband/umad0, with the same program on each stack.
+ * the node /dev/infiniband/umad0, with the same program on each stack.
  *
  * The command `counts` is for a guest whose clock is its instruction counter, so that a tick of the
  * time-stamp counter is an instruction. The program replaces the C library's ioctl() and write(),

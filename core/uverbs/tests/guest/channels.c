@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * Checks the rules of completion channels (CHAN-01 to CHAN-06) with stock libibverbs: three CQs on
- * all of the device's vectors share one channel, each with a QP that is connected to itself. Also
- * checks the program's memory after a fork. Prints each failed check; the exit status is 1 if there
- * is one.
+ * all of the device's vectors share one channel, each with a QP that is connected to itself. The
+ * program also checks its memory after a fork. It prints each failed check, and its exit status is
+ * 1 if there is one.
  */
 #define _GNU_SOURCE
 #include <errno.h>

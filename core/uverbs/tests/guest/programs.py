@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests user verbs on weft's modules: unmodified programs of Debian's rdma-core and perftest, and an API misuse test."""
+"""Tests user verbs on weft's modules: unmodified programs of Debian's rdma-core and perftest, and a program that misuses the interface on purpose."""
 import contextlib
 import pathlib
 import re

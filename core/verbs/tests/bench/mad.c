@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Benchmarks a MAD from post to completion: the cost of the MAD layer and of the CQ's work queue,
+ * Measures the cost of a MAD from post to completion, in the MAD layer and in the CQ's work queue,
  * with a driver that does nothing.
  */
 #include <rdma/ib_mad.h>

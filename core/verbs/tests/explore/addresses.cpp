@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Checks rule LOCK-04 in weft-explore: one task changes an address handle while another sends to
-// it.
+// Tests rule LOCK-04 under many thread interleavings (weft-explore(1)): one task changes an address
+// handle while another sends to it.
 #include <kern/thread.hpp>
 #include "../fixture.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Checks rule NOTIFY-09 in weft-explore: completions arrive at any moment while the midlayer polls.
-// There are only a few completions, so that a run is short.
+// Tests rule NOTIFY-09 under many thread interleavings (weft-explore(1)): completions arrive at any
+// moment while the midlayer polls. There are only a few completions, so that a run is short.
 #include <kern/completion.hpp>
 #include <kern/thread.hpp>
 #include "../fixture.hpp"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Checks in weft-explore that object numbers are allocated correctly at the end of a block and of
-// the number space, and while other tasks create, destroy and read objects.
+// Tests under many thread interleavings (weft-explore(1)) that object numbers are allocated
+// correctly: at the end of a block and of the number space, and while other tasks create, destroy
+// and read objects.
 #include <kern/kunit.hpp>
 #include <kern/kunit_fixture.hpp>
 #include <kern/memory.hpp>
