@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Implements the address handles of mlx4 and mthca. The address vector is copied into each
-// datagram's descriptor. If modify_ah() replaces it at the same time, the copy is either all old or
-// all new (LOCK-04).
+// datagram's descriptor. If modify_ah() replaces it at the same time, the copy is either the
+// complete old vector or the complete new one (LOCK-04).
 #pragma once
 #include <kern/sequence_lock.hpp>
 #include <rdma/ib_verbs.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Allocates ICM addresses for the context tables.
+// Assigns the addresses of the context tables in ICM, the card's context memory.
 #pragma once
 #include <kern/bits.hpp>
 #include <kern/log.hpp>

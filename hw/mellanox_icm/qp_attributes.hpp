@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Converts QP attributes to a card's QP context and back: the fields that mlx4 and mthca both have,
-// at different positions. Context and Path are a card's layouts.
+// at different positions. The template parameters Context and Path are a card's layouts.
 #pragma once
 #include <hw/mellanox_icm/commands.hpp>
 #include <hw/mellanox_icm/contexts.hpp>

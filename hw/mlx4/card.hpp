@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Adapts the PCI function that mlx4 and mthca share (mellanox_icm::Adapter) to the ConnectX-2.
+// Specialises mellanox_icm::Adapter, the code for PCI that mlx4 and mthca share, for the
+// ConnectX-2.
 #pragma once
 #include <kern/log.hpp>
 #include <kern/time.hpp>

@@ -3,7 +3,7 @@
  * Allocates doorbell records, which contain the index up to which a queue has been filled or read.
  * Each user access region has a table of records in ICM, and objects refer to records by index. The
  * card may scan the records to which doorbells refer (armed CQs, send queues) from the start of the
- * table, and the others from its end. A separator is between the two groups.
+ * table, and the others from its end. A separator record lies between the two groups.
  * (Documentation/infinihost.rst, "Doorbell records")
  */
 #pragma once

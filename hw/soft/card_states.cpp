@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Defines the QP state transitions that a card allows (IBA 10.3.1). They are checked against the
-// actual state of the QP, not against the state that the driver assumes. They are not derived from
-// the midlayer's table, because they are used to find errors in it.
+// Defines the QP state transitions that the software device allows, as a card does (IBA 10.3.1). A
+// transition is checked against the actual state of the QP, not against the state that the driver
+// assumes. This list is not derived from the midlayer's table, because it is used to find errors in
+// that table.
 #include "device.hpp"
 
 namespace soft

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Executes requests: takes them from the send queues in order, and completes them.
+// Executes work requests of the software device: takes them from the send queues in order, and
+// completes them.
 #include "engine.hpp"
 
 namespace soft

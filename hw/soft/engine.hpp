@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Declares the functions that the sources of the engine share. Caller holds Fabric::lock.
+// Declares the functions that engine.cpp, transport.cpp and datagram.cpp share. The caller of each
+// function holds Fabric::lock.
 #pragma once
 #include "device.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements protection domains, memory regions and windows: the checks of memory keys, and the
-// copies.
+// Implements protection domains, memory regions and windows of the software device: checks memory
+// keys, and copies the data of messages from and to memory.
 #include <kern/abi/kunit.h>
 #include "device.hpp"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Creates the software device as an RNIC (rdma/iwarp.h), which has no GIDs, P_Keys and address
- * handles. Supplements soft.h. For C and C++.
+ * Creates the software device as an RNIC (rdma/iwarp.h), which has no GIDs, no P_Keys and no
+ * address handles. This header supplements soft.h, and is valid in C and C++.
  */
 #pragma once
 #include <rdma/iwarp.h>

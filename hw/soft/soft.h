@@ -3,8 +3,8 @@
  * Creates software devices, which have no hardware, for tests. All devices share one fabric in
  * memory. A datagram reaches a port by its LID; a datagram to the permissive LID takes the cable
  * that soft_connect() adds. The devices transfer whole messages, not packets. Addresses in requests
- * are CPU addresses, unless the options have a device for DMA mappings. Module weft_soft.ko. For C
- * and C++.
+ * are CPU addresses, unless the options have a device for DMA mappings. The devices are implemented
+ * by weft_soft.ko. This header is valid in C and C++.
  */
 #pragma once
 #include <rdma/ib_mad.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Processes the messages of connected QPs: sends, RDMA, atomics, and local requests.
+// Executes the requests of connected QPs: sends, RDMA, atomics, and requests without a peer, such
+// as fast registration.
 #include "engine.hpp"
 
 namespace soft

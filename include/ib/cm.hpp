@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Defines the messages of the communication manager (IBA 12.6). Each follows the common header;
- * bits that are not named are reserved and zero.
+ * Defines the messages of the communication manager (IBA 12.6). Each message follows the common MAD
+ * header; bits that are not named are reserved and zero.
  */
 #pragma once
 

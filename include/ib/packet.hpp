@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * Defines the headers of an InfiniBand packet in wire format (IBA volume 1, chapters 5, 7, 8 and
- * 9). Every field is big-endian; sub-byte fields have accessors. core/wire puts headers in their
- * order; opcodes.hpp lists the headers of each opcode.
+ * 9). Every field is big-endian; sub-byte fields have accessors. core/wire builds packets of these
+ * headers; opcodes.hpp lists the headers of each opcode.
  */
 #pragma once
 

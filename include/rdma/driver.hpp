@@ -20,8 +20,9 @@
  * Qp::construct(), and destroy_qp() ends with Qp::destruct(). So ib_post_send() is one indirect
  * call, and post_send() finds its state at a constant offset from its argument.
  *
- * The steps of a device: rdma::alloc_device(), fill in struct ib_device, ib_set_device_ops(),
- * ib_register_device(); ib_unregister_device(), rdma::dealloc_device().
+ * A driver calls rdma::alloc_device(), fills in struct ib_device, and calls ib_set_device_ops() and
+ * ib_register_device(). To remove the device, it calls ib_unregister_device() and
+ * rdma::dealloc_device().
  */
 #pragma once
 #include <new>

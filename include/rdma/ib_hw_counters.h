@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * Declares the hardware counters of a device, in addition to those of the performance agents of its
- * ports. Used by modules that display the counters, and by drivers, which provide them by the
- * methods hw_counters and get_hw_stats.
+ * ports. Drivers provide the counters by the methods hw_counters and get_hw_stats, and other
+ * modules display them.
  *
  * Linux: differs by a table of names and one sample for all readers, instead of
  * alloc_hw_device_stats and alloc_hw_port_stats.

@@ -6,8 +6,8 @@
  * do not see it by netlink and cannot open its nodes, and their connections do not use it. A
  * namespace is identified by its number, kern_net_number().
  *
- * Linux: differs by a copy of each device's directory in sysfs for each namespace. Here
- * /sys/class/infiniband has all devices in every namespace and in both modes.
+ * Linux: differs by a copy of each device's directory in sysfs for each namespace. Here the class
+ * directory /sys/class/infiniband has all devices in every namespace and in both modes.
  */
 #pragma once
 #include <rdma/ib_verbs.h>

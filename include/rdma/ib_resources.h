@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Declares resource tracking: the objects of a device and their owners, for `rdma resource` by
- * weft_netlink. A reader gets copies, one object at a time. The destruction of an object waits only
- * until its copy has been made.
+ * Declares resource tracking: the objects of a device and their owners, which weft_netlink reports
+ * to the command `rdma resource`. A reader gets copies, one object at a time. The destruction of an
+ * object waits only until its copy has been made.
  *
  * The midlayer tracks the objects of the verbs. Other objects are reported by the module that
  * creates them, with one source for each kind:

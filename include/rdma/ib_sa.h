@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Declares the SA client: queries, memberships and subscriptions at subnet administration (IBA 15).
+ * Declares the SA client: queries to subnet administration, memberships in multicast groups, and
+ * subscriptions to traps (IBA 15).
  */
 #pragma once
 #include <rdma/ib_mad.h>

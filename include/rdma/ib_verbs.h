@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Declares the verbs (IBA 11), which consumers call. Valid in C and C++. Names, values and meanings
- * are those of Linux; rdma/types.h lists the types that replace kernel types.
+ * Declares the verbs (IBA 11), which consumers call. The header is valid in C and C++. Names,
+ * values and meanings are those of Linux; rdma/types.h lists the types that replace kernel types.
  * Documentation/rules.rst has the rules that apply beyond a single call, by number.
  *
  * The following applies to all functions, and is not repeated:

@@ -3,7 +3,7 @@
  * Declares the connections of devices that use iWARP (rdma/iwarp.h). The device establishes them
  * itself by TCP and MPA (RFC 5044), with the methods of struct iw_cm_ops. Consumers use IDs, whose
  * states weft_iw_cm.ko manages. Most consumers use rdma/rdma_cm.h, which is based on this
- * interface. Valid in C and C++.
+ * interface. The header is valid in C and C++.
  */
 #pragma once
 #include <rdma/ib_verbs.h>

@@ -3,7 +3,7 @@
  * Describes devices that use iWARP (RFC 5040). Their node_type is RDMA_NODE_RNIC. rdma/ib_verbs.h
  * applies to them, except:
  *
- * - A QP is of type RC, and its peer is that of the TCP connection. ib_modify_qp() takes access
+ * - A QP is of type RC, and its peer is the peer of the TCP connection. ib_modify_qp() takes access
  *   flags, the port and the numbers of RDMA reads, and no address, P_Key, PSN or timer. RESET, INIT
  *   and RTR are idle states; SQD closes a connection, SQE terminates it. No transition leads from
  *   SQD or SQE to RTS, and none from RTS or SQE to RESET. ib_modify_qp_is_ok() has InfiniBand's
@@ -12,7 +12,8 @@
  * - Tables of GIDs and P_Keys may be empty. query_gid and query_pkey are mandatory only for a port
  *   whose tables have entries.
  *
- * A driver that has no get_port_immutable has ports of RDMA_CORE_PORT_IWARP. Valid in C and C++.
+ * A driver that has no get_port_immutable has ports of RDMA_CORE_PORT_IWARP. The header is valid in
+ * C and C++.
  */
 #pragma once
 #include <rdma/ib_verbs.h>

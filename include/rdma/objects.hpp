@@ -8,8 +8,8 @@
  *
  * PDs, CQs and SRQs are reference-counted, and each object holds the objects in which it was
  * created. So they are destroyed in the right order, regardless of the order of their owners. QPs,
- * MRs, AHs and MWs have one owner, which can be moved but not copied. Context: process, except for
- * address handles.
+ * MRs, AHs and MWs have one owner, which can be moved but not copied. All functions need process
+ * context, except those for address handles.
  *
  * Modules that destroy their objects in steps, with other actions in between, do not use these
  * owners: IPoIB's queues and the special QPs for MADs define the order in their state machines.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Provides a card with a queue pair on it, whose sends and receives complete in one queue.
+// Provides a simulated card with a queue pair, whose sends and receives complete in one CQ.
 #pragma once
 #include "card.hpp"
 

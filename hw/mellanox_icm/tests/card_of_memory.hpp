@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Provides a card whose registers are memory, in which a test reads the driver's commands and
-// simulates their execution.
+// Provides a simulated card whose registers are plain memory. A test reads the driver's commands
+// from them, and simulates their execution.
 #pragma once
 #include <kern/kunit.hpp>
 #include <kern/time.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests concurrent reads of a port's tables.
+// Tests that concurrent reads of a port's tables leave the contents of the last read.
 #include <kern/thread.hpp>
 #include "../port.hpp"
 #include "card_of_memory.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests a completion queue without a card. The card's registers are plain memory.
+// Tests a completion queue without a card: the card's registers are replaced by plain memory.
 #include <kern/kunit.hpp>
 #include "../cq.hpp"
 

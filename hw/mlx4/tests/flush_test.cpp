@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests that a flush of a QP waits for the card to finish.
+// Tests that the driver, when it flushes a QP's requests, waits until the card has finished.
 #include <kern/thread.hpp>
 #include <hw/mlx4/contexts.hpp>
 #include "../../mellanox_icm/qp_attributes.hpp"

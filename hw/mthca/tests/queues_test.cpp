@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests queues without a card. Registers, rings and doorbell records are plain memory.
+// Tests queues without a card: plain memory replaces its registers, rings and doorbell records.
 #include <kern/bits.hpp>
 #include <kern/kunit.hpp>
 #include "../ah.hpp"

@@ -2,7 +2,8 @@
 /*
  * Defines the layout of the Ammasso 1100's requests about completion queues, queue pairs, memory
  * and connections, and of the replies. Constants are byte offsets in the message. The first sixteen
- * bytes are the header. Unless stated otherwise, the RNIC's handle is in the next four.
+ * bytes of a message are the header. Unless stated otherwise, the next four bytes are the RNIC's
+ * handle.
  */
 #pragma once
 

@@ -6,9 +6,10 @@
  * The device copies bytes within its guest's memory. It has one register, one queue of requests in
  * memory, and one interrupt (MSI-X vector 0). All numbers are little-endian.
  *
- * A write to the doorbell has the address of the queue, and the number of requests posted since
- * that address was first written, modulo `counts`. The device executes the requests in order,
- * writes a status to each, and raises an interrupt, perhaps one for several requests.
+ * The driver writes 64 bits to the doorbell: the address of the queue and, in the low 12 bits, the
+ * number of requests that it has posted since it first wrote that address, modulo 4096. The device
+ * executes the requests in order, writes a status to each, and raises an interrupt, perhaps one for
+ * several requests.
  */
 #pragma once
 

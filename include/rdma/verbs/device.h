@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Defines devices, and the clients that use them. */
+/* Defines RDMA devices, and the clients of the midlayer, which are notified of each device. */
 #pragma once
 #include <rdma/verbs/device_ops.h>
 

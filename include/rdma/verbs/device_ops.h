@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Defines the methods of a driver. */
+/* Defines struct ib_device_ops, the table of the methods that a driver provides. */
 #pragma once
 #include <rdma/verbs/attributes.h>
 #include <rdma/verbs/objects.h>

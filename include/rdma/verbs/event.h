@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Defines asynchronous events (IBA 11.6.3). */
+/* Defines the asynchronous events of devices, ports, QPs, CQs and SRQs (IBA 11.6.3). */
 #pragma once
 #include <rdma/types.h>
 

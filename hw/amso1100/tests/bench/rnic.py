@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Compares the RNIC with Linux's siw over virtio-net: two pairs of guests on one Ethernet, all running at once; samples are interleaved.
 
-The RNIC is measured in the kernel (weft_talk), because its driver has no user verbs; siw by perftest and cmtime. Both measure the same: the round trip of
-messages and Writes, streams of them, and the time from the connect call to its event. For messages, both ends wait for completion
-events; for the round trips of Writes, both poll.
+The RNIC is measured in the kernel (weft_talk), because its driver has no user verbs, and siw is measured by perftest and cmtime. All measure the same
+quantities: the round trip of messages and Writes, streams of them, and the time from the connect call to its event. For messages, both ends wait for
+completion events; for the round trips of Writes, both poll.
 """
 import contextlib
 import re

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements one end of a connection of weft_talk, the module by which guest tests use the RNIC.
+// Implements one end of a connection of weft_talk, the kernel module with which guest tests use the
+// RNIC.
 #pragma once
 #include <kern/dma.hpp>
 #include <kern/time.hpp>

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * Implements measurements between two ends of weft_talk: the round-trip time of a message or a
- * Write, and the time that many of them take. Round trips of Writes poll memory; everything else
- * waits for events. The client announces its memory and receives the server's; then it sends the
- * plan, and begins when the server has accepted it.
+ * Write, and the time that many of them take. For round trips of Writes, both ends poll memory; all
+ * other measurements wait for events. The client sends the address of its memory and receives the
+ * address of the server's. Then it sends the kind, number and size of the messages, and begins when
+ * the server has accepted them.
  */
 #pragma once
 #include "../../../mlx4/tests/traffic/arguments.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Defines the test cases that the drivers of all ICM-era cards (mlx4 and mthca) must pass. The
-// driver runs on the emulated card in weft-explore, in one process and on one virtual clock. A file
-// must define `explored_card` before it includes this header, and contain a suite of
+// driver and the emulated card run in one process and on one virtual clock (weft-explore(1)). A
+// file must define `explored_card` before it includes this header, and contain a suite of
 // EXPLORED_CASES.
 #pragma once
 #include <kern/abi/explore.h>

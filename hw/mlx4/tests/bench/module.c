@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Benchmarks the first device when the module is loaded, and logs the results. */
+/*
+ * When the module is loaded, benchmarks the first device that is not a software device, and logs
+ * the results.
+ */
 #include <linux/module.h>
 #include "loop.h"
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests the driver on cards that are broken on purpose: it reports the fault once and fails the operation, or restarts the device. The peer of a broken card is
-on weft's modules or on Debian's; probe_succeeds_after_a_probe_with_inconsistent_capabilities and probe_refuses_a_card_whose_bars_are_too_small have no peer."""
+"""Tests the driver on cards that are broken on purpose: it reports the fault once and fails the operation, or restarts the device. The peer of a
+broken card is in a guest with weft's modules or with Debian's in-tree stack; probe_succeeds_after_a_probe_with_inconsistent_capabilities and
+probe_refuses_a_card_whose_bars_are_too_small have no peer."""
 import pathlib
 import sys
 import time

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests the life cycle of a card from probe to remove. If there is a peer, it is on weft's modules or, in separate tests, on Debian's; the repeated probes have
-no peer."""
+"""Tests the life cycle of a card from probe to remove. If there is a peer, its guest uses weft's modules or, in separate tests, Debian's in-tree
+stack. The repeated probes have no peer."""
 import pathlib
 import sys
 

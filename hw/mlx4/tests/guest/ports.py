@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests cards with two ports. The peer is on weft's modules or on Debian's."""
+"""Tests cards with two ports. The peer's guest uses weft's modules or Debian's in-tree stack."""
 import pathlib
 import sys
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Controls traffic endpoints in guests, for tests. Each endpoint owns a QP, sends and receives on command, and checks every byte. weft_traffic.ko
-provides them in guests with weft's modules, and the program weft-traffic (tools/tests/traffic) in guests with Debian's; both take the same commands
-and print the same output."""
+provides them in guests with weft's modules, and the program weft-traffic (tools/tests/traffic) in guests with Debian's in-tree stack; both take the
+same commands and print the same output."""
 import contextlib
 import json
 import os

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Runs the mthca driver on the emulated card in weft-explore.
+// Tests the mthca driver on the emulated card, both in one process with a simulated kernel
+// (weft-explore(1)).
 #include <kern/abi/explore.h>
 
 static constexpr kern_explore_card explored_card = KERN_EXPLORE_MTHCA;
