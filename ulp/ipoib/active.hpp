@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Manages the connections on which an interface sends (RFC 4755): at most one to each peer,
- * established when there is a packet to send. While a peer has no connection, packets that fit into
- * a datagram are sent as datagrams.
+ * Manages the connections on which an interface sends (RFC 4755): at most one to each hardware
+ * address, established when there is a packet to send. While a peer has no connection, packets that
+ * fit into a datagram are sent as datagrams.
  *
- * Locks: the connections' lock, and inside it that of the DestinationTable. Context: see each
- * function. One work item calls run().
+ * Locks, outermost first: the lock of this object, and the DestinationTable's lock. Each function's
+ * comment states the context in which it may be called. Only the work item of Connected calls
+ * run().
  */
 #pragma once
 

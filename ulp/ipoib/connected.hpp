@@ -3,7 +3,8 @@
  * Manages the resources that the connections of an interface in connected mode share (RFC 4755): a
  * CQ with its NAPI, an SRQ with its buffers, and the listener.
  *
- * Context: that of the interface's state machine (rtnl lock), unless stated otherwise.
+ * All functions are called with the rtnl lock held, under which the interface changes its state,
+ * unless stated otherwise.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * Contains code that active and passive connections share: the private data of REQ and REP, and the
- * QP's transitions with the attributes that the CM provides. Context: process.
+ * QP's transitions with the attributes that the CM provides. The functions need process context.
  */
 #pragma once
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Initialises the module when it is loaded, and cleans up when it is unloaded.
+// Registers IPoIB as a kind of rtnetlink interface and as a client of the midlayer when the module
+// is loaded, and unregisters both when the module is unloaded.
 #include "client.hpp"
 #include "interface.hpp"
 

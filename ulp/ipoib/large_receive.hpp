@@ -5,7 +5,7 @@
  * new block can replace it. Otherwise the packet is copied, as are packets that are too small to be
  * worth a block.
  *
- * Context: NAPI of the owner, unless stated otherwise.
+ * All functions are called in the NAPI context of the owner (Connected), unless stated otherwise.
  */
 #pragma once
 

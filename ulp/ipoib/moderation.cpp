@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Measures the traffic of a CQ, and sets the delay that Moderator chooses.
+// Implements Moderation, which measures the traffic of a CQ and sets the delay that Moderator
+// chooses.
 #include "moderation.hpp"
 
 #include <kern/time.hpp>

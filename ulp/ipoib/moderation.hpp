@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Implements the moderation of a completion queue: how long its events are delayed. Adaptive
- * moderation occasionally tries the next longer delay, and keeps it if the same traffic then causes
- * fewer events. It uses no delay if there are fewer than two completions per event: the sender then
- * probably waits for each completion, so a delay only adds latency.
+ * Implements interrupt moderation for a completion queue: the device delays completion events, so
+ * that one event stands for several completions. Adaptive moderation occasionally tries the next
+ * longer delay, and keeps it if the same traffic then causes fewer events. It uses no delay if
+ * there are fewer than two completions per event: the sender then probably waits for each
+ * completion, so a delay only adds latency.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Chooses the delay of adaptive moderation.
+// Implements Moderator, which chooses the delay of a CQ's events in adaptive moderation.
 #include "moderation.hpp"
 
 namespace ipoib

@@ -3,7 +3,7 @@
  * Manages the connections that peers have established to an interface (RFC 4755). All of them
  * receive through the interface's SRQ.
  *
- * Context: see each function.
+ * Each function's comment states the context in which it may be called.
  */
 #pragma once
 

@@ -3,7 +3,7 @@
  * Manages the queues of an interface with their verbs objects: one receive queue and several
  * transmit queues. Each transmit queue has its own QP and CQ, so that CPUs do not contend.
  *
- * Locks: the rtnl lock, unless stated otherwise.
+ * All functions are called with the rtnl lock held, unless stated otherwise.
  */
 #pragma once
 

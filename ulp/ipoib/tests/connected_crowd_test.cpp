@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests connected mode with the maximum number of connections.
+// Tests that an interface with the maximum number of connections changes its mode without waiting
+// for its peers.
 #include "connected_fixture.hpp"
 
 using namespace ipoib;

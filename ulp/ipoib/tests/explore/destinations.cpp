@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Explores races between the removal of one destination and code that marks all destinations or
-// looks one up. All destinations are in the first bucket, so that few scheduling decisions lead to
-// a race.
+// Tests under many thread interleavings (weft-explore(1)) for races between the removal of one
+// destination and code that marks all destinations as stale or looks one up. All destinations are
+// in the first bucket, so that few scheduling decisions lead to a race.
 #include <kern/kunit.hpp>
 #include <kern/kunit_fixture.hpp>
 #include <kern/memory.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests in weft-explore that several tasks can operate on one interface at the same time. There is
-// no SA, which keeps a run short: the interface stays in the state `waiting`, with running queues,
-// and the test resolves the destinations of its packets.
+// Tests that several tasks can operate on one interface at the same time, under many thread
+// interleavings (weft-explore(1)). There is no SA, which keeps a run short: the interface stays in
+// the state `waiting`, with running queues, and the test resolves the destinations of its packets.
 #include <kern/abi/explore.h>
 #include <kern/completion.hpp>
 #include <kern/thread.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Runs IPoIB interfaces on the emulated ConnectX in weft-explore: the driver, the card, a subnet
-// manager with its SA, the management agents and IPoIB share one virtual clock. An interface joins
-// its broadcast group by MADs while objects on which it depends are removed.
+// Tests IPoIB interfaces on the emulated ConnectX in one process (weft-explore(1)): the driver, the
+// card, a subnet manager with its SA, the management agents and IPoIB share one virtual clock. An
+// interface joins its broadcast group by MADs while objects on which it depends are removed.
 #include <kern/abi/explore.h>
 #include <kern/completion.hpp>
 #include <kern/thread.hpp>

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests that a guest without a kernel boots over InfiniBand, with Debian's iPXE, which has its own drivers for the cards and its own IPoIB."""
+"""Tests that a guest boots a kernel over InfiniBand from another guest, with Debian's iPXE, which has its own drivers for the cards and its own
+IPoIB."""
 import contextlib
 import json
 

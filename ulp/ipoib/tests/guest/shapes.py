@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests interface configurations: a child in another partition, large datagrams, other ring sizes and moderation."""
+"""Tests less common configurations of interfaces: a child interface in another partition, large datagrams, other ring sizes and moderation."""
 from lab.echo import ping
 from lab.fabric import PAIR
 from lab.testing import test
