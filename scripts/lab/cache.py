@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Caches results that are expensive to produce, under $XDG_CACHE_HOME/weft, by a key that is computed from their inputs.
 
-An entry is renamed into place after everything in it has been written: an interrupted run leaves no partial entry, and concurrent runs wait
-for each other.
+An entry is written under a temporary name and renamed when it is complete, so an interrupted run leaves no partial entry. Concurrent runs wait for
+each other.
 """
 import contextlib
 import fcntl

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Builds the container image of scripts/ci/container by the steps of its Containerfile in chroots, and runs it as user nobody, without a network and read-only.
-Builds and runs it by podman, too, if the host has it.
+"""Builds the container image of scripts/ci/container by the steps of its Containerfile in chroots, and runs it as user nobody, without a network and
+read-only. Builds and runs it by podman, too, if the host has it.
 
-podman without root needs a user namespace with many users, which a test host may not have. bubblewrap gives a single user the same rights as an
-unprivileged container.
+podman without root needs a user namespace with many users, which a test host may not have. Therefore bubblewrap runs the image: it gives a single
+user the same rights as an unprivileged container.
 """
 import contextlib
 import os

@@ -2,7 +2,7 @@
 """Checks that functions whose kernel-doc says "Context: process" call KERN_MIGHT_SLEEP() or may_sleep() (LOCK-02).
 
 A definition that calls neither passes if it calls another function of the same directory that does: ib_modify_qp() leaves the check to
-ib_modify_qp_user(). So the explorer and the debug kernels check every such function at run time.
+ib_modify_qp_user(). With these calls, weft-explore and kernels with debug checks report every call of such a function in another context.
 """
 import re
 

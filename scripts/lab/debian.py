@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Uses Debian packages without installing them: resolved by a private apt, unpacked into a directory.
+"""Uses Debian packages without installing them: a private apt resolves their dependencies, and they are unpacked into a directory.
 
 Nothing here needs root, and the system's package state is not touched. Mirror, proxies and keys are those of the system's apt.
 """

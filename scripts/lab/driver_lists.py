@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Checks the lists of modules and drivers outside the build: the package for DKMS, modprobe's and udev's files, the session, the demonstration, the
-simulator.
+"""Checks the lists of modules and drivers outside the build: those of the DKMS package, of modprobe and udev, of the program weft
+(tools/weft/session), of the demonstration, and of weft-explore.
 
 The lists that the build and the drivers define are the Kbuild files (`obj-m`) and the tables of PCI IDs (KERN_PCI_IDS). All other lists are compared
 with these two, so that no list can lack a new driver, or a new card of a driver.

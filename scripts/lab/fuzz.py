@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Runs each libFuzzer target of the host half briefly, with AddressSanitizer and UndefinedBehaviorSanitizer."""
+"""Runs each libFuzzer target of the host programs for a short time, with AddressSanitizer and UndefinedBehaviorSanitizer."""
 import os
 import pathlib
 import shutil

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Builds the programs of the host half, and runs its unit tests, which ctest runs under sanitizers.
+"""Builds the programs of the host (tools/), and runs their unit tests with ctest, under sanitizers.
 
-Three trees are built from the same sources. The programs, the explorer and the explorer's tests are built without sanitizers
-(the explorer enables sanitizers itself). The host tests and the fuzz targets are built with AddressSanitizer and UndefinedBehaviorSanitizer. So
-each library is compiled twice and each test once. A third tree, with ThreadSanitizer, is only built for `scripts/test --full`, or if tests of
-its group, host-tsan, are selected by name.
+Three trees are built from the same sources. The programs, weft-explore and its tests are built without sanitizers (weft-explore enables sanitizers
+itself). The host tests and the fuzz targets are built with AddressSanitizer and UndefinedBehaviorSanitizer. So each library is compiled twice and
+each test once. A third tree, with ThreadSanitizer, is only built for `scripts/test --full`, or if tests of its group, host-tsan, are selected by
+name.
 """
 import dataclasses
 import json

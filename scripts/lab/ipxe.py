@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Fetches Debian's iPXE, with which a guest boots over InfiniBand: iPXE probes the card with its own driver and loads the kernel from files of a server."""
+"""Fetches Debian's iPXE, with which a guest boots over InfiniBand: iPXE probes the card with its own driver and loads the kernel from a server."""
 from lab import cache, debian
 
 PACKAGE = "ipxe"

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Parses KUnit's output on the console (KTAP version 1, as Linux 6.1 writes it). Strict: a result that was announced and is missing, or differs
-from the announcement, is a failure.
+"""Parses KUnit's output on the console (KTAP version 1, as Linux 6.1 writes it). The parser is strict: a result that was announced and is missing, or
+differs from the announcement, is a failure.
 
     # Subtest: registry            the suite's name, one level in
     1..2                           the number of cases
     # device_add: EXPECTATION …    diagnostics, for the case whose result comes next
     ok 1 device_add
     not ok 2 device_remove
-not ok 1 registry                  the suite's own result, not indented
+not ok 1 registry the suite's own result, not indented
 """
 import dataclasses
 import re

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Formats C and C++ sources: code by clang-format, and comments, which are filled to the same column limit. Changes only white space and the line breaks of
-comments."""
+"""Formats C and C++ sources: clang-format lays out the code, and comments are filled to the same column limit. Nothing changes except white space and
+the line breaks of comments."""
 import hashlib
 import pathlib
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Controls a virtual machine from outside by QEMU's monitor (QMP): hot-plug, link state, and other actions."""
+"""Controls a virtual machine from the host by QEMU's monitor (QMP): hot-plug, link state, and other actions."""
 import json
 
 from lab.errors import LabError

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Runs mutants: versions of the tree with one defect each (scripts/mutations.toml), which the given test must detect.
 
-One copy of the tree is used for all: a mutant is applied, the changed files are built, its modules are set aside, and the mutant is reverted.
-A mutant therefore costs only the compilation of the files that it changes.
+One copy of the tree is used for all: a mutant is applied, the changed files are built, the resulting modules are copied to another directory, and the
+mutant is reverted. A mutant therefore costs only the compilation of the files that it changes.
 """
 import dataclasses
 import fcntl

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Builds the Debian packages, checks them with lintian, and installs, uses and removes them on a minimal Debian. Also loads the modules that
-DKMS builds, in guests that boot the kernel that they were built for."""
+"""Builds the Debian packages, checks them with lintian, and installs, uses and removes them on a minimal Debian. Guests then boot the kernels for
+which DKMS has built the modules, and load the modules."""
 import contextlib
 import gzip
 import os

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Finds names in Python files that are used without a definition, or imported without a use. pyflakes finds them without running the files; a test finds the
-first kind only if it reaches the line."""
+"""Finds names in Python files that are used without a definition, or imported without a use. pyflakes finds them without running the files, whereas a
+test finds an undefined name only if it executes the line."""
 import pathlib
 import re
 import shutil

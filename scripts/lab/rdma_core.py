@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Parses the output of rdma-core's own tests."""
+"""Parses the output of rdma-core's own tests (pyverbs)."""
 import re
 
 # These tests use a clock or on-demand paging without checking whether the card has them.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Provides a guest with weft's RNIC, whose kernel connects to others by weft_talk.ko, which uses rping's protocol."""
+"""Provides a guest with weft's RNIC. The module weft_talk.ko makes connections in the guest's kernel, with the protocol of rping."""
 
 MODULES = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_iw_cm", "weft_rdma_cm", "weft_amso1100", "weft_talk")
 CONTROL = "/sys/kernel/debug/weft_talk/weft_talk"

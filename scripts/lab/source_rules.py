@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Checks the architecture rules of Documentation/architecture.rst that a single source can violate: the source of time, the kind of mutexes, and how much C a
-module has. lab/layering.py checks what sources include, and scripts/make/kbuild/check-object which symbols an object needs."""
+"""Checks the architecture rules of Documentation/architecture.rst that a single source can violate: the source of time, the kind of mutexes, and how
+much C a module has. lab/layering.py checks what sources include, and scripts/make/kbuild/check-object checks which symbols an object needs."""
 import re
 
 SOURCES = {".c", ".cpp", ".h", ".hpp"}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-# Builds the kernel half. KDIR names the kernel tree; all output of Kbuild is in build/kbuild/<kernel release>.
+# Builds the kernel modules. KDIR names the kernel tree; all output of Kbuild is in build/kbuild/<kernel release>.
 KDIR ?= $(shell scripts/make/kbuild/default-kdir)
 kbuild := scripts/make/kbuild/run
 kbuild-args = $(if $(DEBUG),WEFT_DEBUG=$(DEBUG)) $(if $(V),V=$(V)) $(if $(MODULES),WEFT_MODULES="$(MODULES)")

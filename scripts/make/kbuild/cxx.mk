@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #
-# Defines the rule that compiles C++ objects, which Kbuild lacks. It derives its flags from those of a C object, so that
-# mitigations, sanitizers and the hooks of the function tracer are inherited, and ends with the same steps:
-# fixdep for dependencies, weft's check of the object (check-object), and objtool.
+# Defines the rule that compiles C++ objects, which Kbuild lacks. It derives its flags from those of a C object, so that mitigations, sanitizers and
+# the hooks of the function tracer are inherited, and ends with the same steps: fixdep for dependencies, weft's check of the object (check-object),
+# and objtool.
 #
-# Kbuild runs make with -rR, which leaves CXX undefined. A separate name cannot clash with a later Kbuild.
+# Kbuild runs make with -rR, which leaves CXX undefined. The compiler's variable is called kxx, because a later version of Kbuild might define CXX.
 kxx := $(subst gcc,g++,$(filter-out ccache,$(CC)))
 kxx-launcher := $(if $(shell command -v ccache),ccache)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Runs the demonstration as a new user does."""
+"""Tests that the demonstration (`make demo`) completes with each card, and prints its results."""
 import re
 import subprocess
 
