@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Defines the properties of management classes that decide how a MAD is sent and who receives it
-// (IBA 13.4).
+// Defines the properties of management classes that decide how a MAD is sent and which agent
+// receives it (IBA 13.4).
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Defines a message that a program and the server exchange on an opened port: a UserMad, followed
-// by the MAD or RMPP message.
+// Defines a message that an attached program and the server exchange on an opened port: a header
+// (UserMad, which corresponds to the kernel's struct ib_user_mad), followed by the MAD or RMPP
+// message.
 #pragma once
 
 #include <cstddef>

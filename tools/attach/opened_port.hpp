@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Represents a port that a program has opened: the program's agents, its sends until they are
 // answered or time out, RMPP in both directions, and received messages that the program has not
-// read. It behaves as umad does, uses no sockets, and runs on the server's loop.
+// read. An opened port behaves like an open umad file of Linux. This code uses no sockets, and runs
+// on the server's event loop.
 #pragma once
 
 #include <array>

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Defines the interface between weftd and the library that stands in for libibumad in a program:
-// messages over Unix sockets of type SOCK_SEQPACKET, in the host's byte order unless a type says
-// otherwise.
+// Defines the protocol between weftd and the library that replaces libibumad in an attached
+// program. They exchange messages over Unix sockets of type SOCK_SEQPACKET, in the host's byte
+// order unless a type says otherwise.
 //
-// A connection begins with one Request and its reply. The request determines its further use:
-//   describe, add_agent, remove_agent   the server closes it
-//   open        an opened port, until the program closes it: each message is a UserMad with a MAD
-//               or an RMPP message behind it, in either direction. The program's agents, sends and
-//               receives end with it.
-//   become_sm   the program is the port's subnet manager (IsSM of PortInfo) until it closes it
-// In a message of more than kMostInline bytes, only the UserMad is sent inline; the remaining bytes
-// are in a memfd, whose descriptor is sent with it.
+// A connection begins with one Request from the library and its reply. The kind of the request
+// determines what follows:
+//   - describe, add_agent, remove_agent: Nothing follows. The server closes the connection.
+//   - open: The connection represents an opened port until the program closes it. Each further
+//     message, in either direction, is a UserMad followed by a MAD or an RMPP message. When the
+//     connection is closed, the program's agents, sends and receives on this port end.
+//   - become_sm: The port's IsSM bit (PortInfo) is set until the program closes the connection.
+//
+// In a message of more than kMostInline bytes, only the UserMad is sent inline. The remaining bytes
+// are in a memfd, whose descriptor is sent with the message.
 #pragma once
 
 #include <cstddef>

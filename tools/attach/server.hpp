@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements the server for attached programs: the nodes on which programs can run, and the
-// programs' connections (protocol.hpp).
+// Implements the server of `weft attach` in weftd. It knows the nodes to which programs can be
+// attached, and serves the programs' connections (protocol.hpp).
 #pragma once
 
 #include <filesystem>

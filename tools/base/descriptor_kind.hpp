@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Determines what kind of file a descriptor from another process refers to. Does not block.
+// Determines what kind of file a descriptor from another process refers to. The functions do not
+// block, even if that process delays access to the file.
 #pragma once
 
 namespace weft

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Gives access to the host, except its memory and sockets: time, waiting and random numbers. All
-// code in tools/ gets them from its loop (loop.hpp), which gets them from an Environment. A lab or
-// a test can therefore run in virtual time, which advances only when there is no work left.
+// Defines the interface for the things that would differ in each run: the time, waiting for events,
+// and random numbers. All code in tools/ gets them from its event loop (loop.hpp), which gets them
+// from an Environment. A lab or a test can therefore run in virtual time, which advances only when
+// there is no work left.
 #pragma once
 
 #include <atomic>

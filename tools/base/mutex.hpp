@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Defines std::mutex, std::lock_guard and std::condition_variable with the annotations that clang's
-// thread-safety analysis needs; libstdc++ has none. Every mutex of the host half is one of these
-// (architecture.rst, rule 10), so that the members it protects can be declared WEFT_GUARDED_BY it.
+// Defines wrappers of std::mutex, std::unique_lock and std::condition_variable with the annotations
+// that clang's thread-safety analysis needs, because libstdc++ has none. All mutexes in tools/ have
+// the type Mutex (architecture.rst, rule 10), so that the members that they protect can be declared
+// WEFT_GUARDED_BY.
 #pragma once
 
 #include <chrono>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Notifies a client of events through a descriptor that the client has passed. The client may fill
-// it, never read it, or change its flags (O_NONBLOCK belongs to the open file, which both processes
-// share). ring() never waits for the client.
+// Notifies a client process of events through a file descriptor (an eventfd, a pipe or a socket)
+// that the client has passed. ring() never waits for the client, even if the client fills the pipe,
+// never reads it, or clears O_NONBLOCK, a flag of the open file, which both processes share.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Limits the rate of log lines that a guest can cause. Suppressed lines are counted, and the count
 // is logged before the next line. All cards share one log. Without the limit, a guest could fill
-// the disk and make the other guests' cards wait for the lock.
+// the disk, and make the other guests' cards wait for the log's lock.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Creates and checks the directory for the sockets of a lab, which only its user may access.
+// Creates and checks the directory for the sockets of a lab, which only the user who runs the lab
+// may access.
 #pragma once
 
 #include <filesystem>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Defines lock annotations of the host half, which clang -Wthread-safety checks (`make
-// check-host-locks` and every sanitized build). Other compilers ignore them. The kernel half has
-// its own macros in kern/annotations.hpp.
+// Defines the lock annotations for tools/, which clang -Wthread-safety checks (`make
+// check-host-locks` and every sanitized build). Other compilers ignore them. The code of weft's
+// kernel modules has its own macros in kern/annotations.hpp.
 #pragma once
 
 #ifdef __clang__

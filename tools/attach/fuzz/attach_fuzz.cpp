@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Sends arbitrary messages from programs to the server, and arbitrary MADs from the fabric to a
-// node with programs. Afterwards a program must still get a response to its request.
+// Fuzzes the server of `weft attach`: sends it arbitrary messages as attached programs, and sends
+// arbitrary MADs from the fabric to the node to which these programs are attached. Afterwards a new
+// program must still get a response to its request.
 #include <array>
 #include <cstdint>
 #include <cstdlib>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests that agents of programs register, send and receive MADs with the semantics of umad.
+// Tests that programs register MAD agents, and send and receive MADs with them, as with Linux's
+// umad files.
 #include <cerrno>
 
 #include "attach/tests/two_nodes.hpp"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests RMPP messages between programs: the server implements RMPP for the agents that request it.
+// Tests RMPP messages between attached programs. The server implements RMPP, as the kernel does,
+// for agents that were registered with RMPP.
 #include <cerrno>
 #include <numeric>
 

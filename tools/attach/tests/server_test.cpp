@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests the server over its sockets, as a program with the umad library uses them, including
-// invalid messages.
+// Tests the server of `weft attach` over its sockets. The test sends the messages that the
+// replacement of libibumad sends, and invalid messages.
 #include <array>
 #include <cerrno>
 #include <filesystem>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Declares the functions and types of libibumad, which this library defines and exports. All other
-// symbols are hidden.
+// Declares the functions and types of libibumad. The library that replaces libibumad in attached
+// programs defines and exports these functions, and hides all its other symbols.
 #pragma once
 
 #pragma GCC visibility push(default)

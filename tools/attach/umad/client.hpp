@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Connects the replacement of libibumad to weftd. C programs load this library, so it must not need
-// the C++ standard library. Functions return errno values, negative if they also return other
-// values.
+// the C++ standard library. Functions report an error as an errno value; functions that also return
+// a result return errors as negative numbers.
 #pragma once
 
 #include <cstddef>

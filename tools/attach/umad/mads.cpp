@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Implements the functions of libibumad that open ports, register agents, and send and receive
-// MADs. A port ID is the descriptor of its connection; in libibumad it is the descriptor of the
-// device.
+// MADs. The port ID that umad_open_port() returns is the descriptor of a connection to weftd; in
+// the original libibumad it is the descriptor of the umad device.
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>

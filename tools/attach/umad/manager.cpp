@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Sets the IsSM bit of a port for a program. A program sets the bit by opening the file that
-// umad_get_issm_path() returns, and clears it by closing the file. That file does not exist: this
-// preloaded library implements open() for its path.
+// umad_get_issm_path() returns, and clears it by closing the file. That file does not exist. The
+// preloaded library, of which this code is a part, replaces open() for the path of that file.
 #include <cerrno>
 #include <climits>
 #include <cstdarg>

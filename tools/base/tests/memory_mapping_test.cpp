@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests that the process survives the loss of pages of shared memory, and the limits on mappings.
+// Tests that weftd survives the loss of pages of shared memory, and that the number and size of
+// mappings are limited.
 #include "base/memory_mapping.hpp"
 
 #include <cerrno>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests the modes of the directory for sockets, and which directories are refused.
+// Tests that the directory for sockets is created with the right mode, and that directories of
+// other users are refused.
 #include "base/runtime_directory.hpp"
 
 #include <cstdlib>

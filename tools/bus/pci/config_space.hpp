@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements the configuration space of a type 0 PCI Express function: header, power management,
-// PCI Express, MSI-X, Vital Product Data and vendor-specific capabilities, device serial number.
-// Every bit is read-only, writable, write-one-to-clear, or has a side effect, which write()
-// reports.
+// Implements the configuration space of a type 0 PCI Express function: the header, the capabilities
+// for power management, PCI Express, MSI-X, Vital Product Data and vendor-specific registers, and
+// the device serial number. Every bit is read-only, writable, write-one-to-clear, or has a side
+// effect, which write() reports.
 //
-// The client decodes the guest's BARs (QEMU sizes them itself); the registers here still behave as
-// the PCI specification requires.
+// QEMU determines the sizes of BARs and decodes accesses to them itself; the BAR registers here
+// still behave as the PCI specification requires.
 #pragma once
 
 #include <array>

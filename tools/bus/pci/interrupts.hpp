@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Defines the interface by which a function's interrupts are delivered to its guest. Each protocol
-// implements it.
+// Defines the interface by which the interrupts of a PCI function are delivered to its guest. Each
+// protocol (vfio-user, vhost-user) implements it.
 #pragma once
 
 #include <algorithm>

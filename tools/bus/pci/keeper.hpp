@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Defines the interface by which another process can take over a client when this process exits.
-// The client must not see its connection close, because it would not reconnect.
+// Defines the interface by which another process can keep a client's connection open after this
+// process has exited. The client (QEMU) must not see that its connection is closed, because it
+// would not connect again.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Defines the interface of a protocol that connects functions to guests. The protocol-independent
-// part of a server is server.hpp.
+// Defines the interface that a protocol (vfio-user or vhost-user) implements to connect PCI
+// functions to guests. The code of a server that does not depend on the protocol is in server.hpp.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Serves one device on one Unix socket, on the device's own loop: a register access is handled
-// inline, without a change of thread. The server has one client at a time; after a client has left,
-// the next one may connect.
+// Serves one device on one Unix socket. The server runs on the event loop of the device, so a
+// register access is handled without a change of thread. The server has one client at a time; after
+// a client has left, the next one may connect.
 //
 // The server never waits for a client: reads and writes do not block, and unread replies are
 // queued. A client that exceeds the limit of the queue, or truncates the memory that it has shared

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Serves one device to QEMU: a register access is a message that is answered inline.
+// Serves one device to QEMU by vfio-user. Each register access arrives as a message, which the
+// server handles and answers on the event loop of the device.
 #pragma once
 
 #include <cstddef>

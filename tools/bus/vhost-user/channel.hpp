@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Notifies a guest about its queues through a descriptor.
+// Notifies a guest of used buffers in a virtqueue by VHOST_USER_BACKEND_VRING_CALL messages on the
+// socket or pipe that the guest has passed for requests of the server.
 #pragma once
 
 #include <cstdint>

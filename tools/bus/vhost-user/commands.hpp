@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Executes the commands of a guest to its function: accesses to configuration space and to the
+// Executes a guest's commands for its PCI function: reads and writes of configuration space and
 // BARs.
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements the MSI-X table of a function, which the guest writes by commands, and the delivery of
-// the function's interrupts as messages with the address and data of the table. INTx is not
-// supported.
+// Implements the MSI-X table of a PCI function, which the guest writes by commands, and the
+// delivery of the function's interrupts as messages with the address and data of the table. INTx is
+// not supported.
 #pragma once
 
 #include <cstddef>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements the session of one guest: its requests, its two queues, and the call descriptors by
-// which it is notified of messages.
+// Implements the session of one guest: its requests, its two virtqueues, and the channel by which
+// the server notifies it of used buffers (channel.hpp).
 //
-// A guest is disconnected if its queues are invalid, or if an error cannot be reported to it. If
-// the error is detected between requests, this happens at the next request.
+// A guest is disconnected if its queues are invalid, or if an error cannot be reported to it. If an
+// error is detected between requests, the guest is disconnected at its next request.
 #pragma once
 
 #include <array>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Provides the client's end of a server's socket, for tests. The test uses it on its own thread.
-// The server either runs on the same thread and is connected by a socket pair, and its loop runs
-// while the client waits; or the server is another process.
+// Provides the client's end of a server's socket, for tests. The server is either in the same
+// process or in another one. In the same process, server and test share a thread: the server's loop
+// runs while the client waits for a reply.
 #pragma once
 
 #include <chrono>

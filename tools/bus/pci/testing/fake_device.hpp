@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Provides a device model for tests of the server: BAR 0 and BAR 2 are plain memory, and all calls
-// are recorded.
+// Provides a device model for tests of the servers: BAR 0 and BAR 2 are plain memory, and the model
+// records all calls.
 #pragma once
 
 #include <array>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Defines a guest as the driver of a device sees it: the device's registers, and the guest's
-// memory.
+// Defines the interface through which a test driver accesses the registers of its device, and the
+// memory of its guest.
 #pragma once
 
 #include <cstdint>

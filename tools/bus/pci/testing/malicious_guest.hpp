@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Fuzzes an emulated channel adapter with the accesses of a malicious guest: commands, doorbells,
-// register accesses, and queue and table contents in any order and with any content, lost memory,
-// and link failures. The sanitizers detect errors; a reset must always recover the card.
+// Fuzzes an emulated channel adapter with the accesses of a malicious guest: the input selects
+// commands, doorbells, register accesses, and writes to queues and tables, with any content and in
+// any order. The guest may also remove memory that the card uses, and lose its link. The sanitizers
+// detect errors. A reset must always recover the card.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Sends the server an arbitrary byte stream with descriptors. No input may cause an access outside
-// of a buffer, region or mapping, or block the loop. The first byte selects how the rest is sent.
+// Sends the vfio-user server an arbitrary byte stream with file descriptors. No input may cause an
+// access outside of a buffer, region or mapping, or block the loop. The first byte of the input
+// selects how the rest is sent.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>

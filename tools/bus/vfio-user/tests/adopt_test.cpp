@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Tests that a server takes over the connections of clients from another process, and what it
-// reports about its clients to a keeper.
+// reports about its clients to a keeper (the process that holds connections open while weftd is
+// replaced).
 #include <array>
 #include <memory>
 #include <new>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests clients that connect, disconnect, and misbehave.
+// Tests that the server handles clients that connect, disconnect, and misbehave: it resets the
+// device between clients, and disconnects a client that exceeds a limit.
 #include <algorithm>
 #include <array>
 #include <cerrno>

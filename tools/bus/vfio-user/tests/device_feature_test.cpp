@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests the replies to VFIO_USER_DEVICE_FEATURE.
+// Tests that the server reports no optional features in reply to VFIO_USER_DEVICE_FEATURE, and
+// refuses malformed requests.
 #include "bus/vfio-user/tests/fixture.hpp"
 
 namespace weft::vfio_user

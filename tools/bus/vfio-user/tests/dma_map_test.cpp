@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests VFIO_USER_DMA_MAP, by which a client shares its memory, and its limits.
+// Tests VFIO_USER_DMA_MAP, by which a client shares memory with the server, and the limits on
+// mappings.
 #include "bus/vfio-user/tests/fixture.hpp"
 
 namespace weft::vfio_user

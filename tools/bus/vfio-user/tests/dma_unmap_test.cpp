@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests VFIO_USER_DMA_UNMAP, also while transfers use the memory.
+// Tests VFIO_USER_DMA_UNMAP, by which a client withdraws memory, also while the device uses that
+// memory.
 #include "bus/vfio-user/tests/fixture.hpp"
 
 namespace weft::vfio_user

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Provides a server with a FakeDevice and a client connected to it.
+// Provides a vfio-user server with a FakeDevice, and a client that is connected to the server.
 #pragma once
 
 #include <cerrno>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests the byte stream: headers, fragments, descriptors.
+// Tests that the server splits the byte stream into messages: headers are checked, messages may
+// arrive in fragments, and file descriptors stay with their message.
 #include "bus/vfio-user/tests/fixture.hpp"
 
 namespace weft::vfio_user

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests VFIO_USER_REGION_READ.
+// Tests VFIO_USER_REGION_READ, by which a client reads BARs and configuration space.
 #include "bus/vfio-user/tests/fixture.hpp"
 
 namespace weft::vfio_user

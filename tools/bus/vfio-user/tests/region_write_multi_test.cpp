@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests VFIO_USER_REGION_WRITE_MULTI.
+// Tests VFIO_USER_REGION_WRITE_MULTI, by which a client writes to several places with one message.
 #include "bus/vfio-user/tests/fixture.hpp"
 
 namespace weft::vfio_user

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Sends arbitrary requests and queue contents, as a malicious guest. No input may cause an access
-// outside of a buffer, region or mapping, or block the device. The first byte selects how the rest
-// is sent.
+// Sends the vhost-user server arbitrary requests and queue contents, as a malicious guest can. No
+// input may cause an access outside of a buffer, region or mapping, or block the device. The first
+// byte of the input selects how the rest is sent.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests that each notification of a guest in virtual time waits for its acknowledgement.
+// Tests that the server waits for the acknowledgement of each notification that it sends to a guest
+// in virtual time.
 #include "bus/vhost-user/channel.hpp"
 
 #include <array>

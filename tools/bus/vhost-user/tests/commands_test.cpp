@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests the command queue: accesses to configuration space and registers, and invalid rings.
+// Tests the command virtqueue: accesses to configuration space and registers, and how invalid rings
+// are refused.
 #include <cerrno>
 
 #include "bus/vhost-user/tests/fixture.hpp"

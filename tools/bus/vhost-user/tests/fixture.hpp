@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Provides a server with a FakeDevice, and a guest that is connected to it.
+// Provides a vhost-user server with a FakeDevice, and a guest that is connected to the server.
 #pragma once
 
 #include <optional>
