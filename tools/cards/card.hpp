@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Defines the interface of a card of any model to the daemon: the PCI function for its guest (if it
-// is more than an end node), its counters, and its fault injection. Models implement it
-// (model.hpp), weftd uses it.
+// Defines the interface of an emulated card: its PCI function for the guest, its counters, and its
+// fault injection. Card models implement this interface (model.hpp), and weftd uses it. Models of
+// end nodes, which have no guest, have no PCI function.
 #pragma once
 
 #include <cstdint>

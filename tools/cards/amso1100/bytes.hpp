@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Reads and writes big-endian integers in byte arrays. All of BAR 4 is big-endian.
+// Reads and writes big-endian integers in byte arrays. All values in BAR 4 of the card are
+// big-endian.
 #pragma once
 
 #include <concepts>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements the emulated Ammasso 1100: a PCI function with two MAC clients that share one cable,
-// the host's Ethernet interface and the RNIC.
+// Implements the emulated Ammasso 1100: one PCI function, which has an Ethernet interface and an
+// RNIC. Each of the two has its own MAC address, and both share one cable.
 #pragma once
 
 #include <array>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Holds the carriers of a card's connections. A carrier is destroyed after its connection has ended
-// and no function of the carrier is running. Also provides a host for streams without an owner.
+// Owns the objects that connect the card's iWARP streams to TCP (iwarp::Carrier), one for each
+// connection. A carrier is destroyed after its connection has ended and no function of the carrier
+// is running. Also defines SilentHost, the user of streams that no queue pair owns: it refuses all
+// accesses and ignores all events.
 #pragma once
 
 #include <algorithm>

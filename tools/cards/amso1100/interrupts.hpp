@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements the card's interrupts and their cause registers. Both functions use INTx, as on the
-// real board, or one MSI each, which the board does not have. INTx costs a guest far more, because
-// the line is shared, and is masked and unmasked around each interrupt.
+// Implements the card's interrupts and their cause registers. The Ethernet interface and the RNIC
+// use INTx, as on the real board, or one MSI each, which the real board does not have. INTx costs a
+// guest far more: both share the line, and the guest masks and unmasks it around each interrupt.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements the RNIC: its message queues to the host, and its own MAC and IP addresses on the
-// network. While the host has the RNIC open, its verbs objects are in class Verbs.
+// Implements the RNIC: its message queues to the host, and its TCP/IP stack with MAC and IP
+// addresses of its own. While the host has the RNIC open, class Verbs manages the RNIC's verbs
+// objects.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements an end node that can only be managed: its port is up and its agents answer. It needs
-// no thread, descriptor or socket, so that one daemon can emulate a subnet of ten thousand nodes.
+// Implements an end node without a guest, which can only be managed: its port is up, and its
+// management agents answer. It needs no thread, descriptor or socket, so that one daemon can
+// emulate a subnet of ten thousand nodes.
 #include "cards/model.hpp"
 
 #include "net/fabric/mad_port.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Connects the card's management agents with their two users: the driver, by MAD_IFC, and the
-// fabric, by SMPs.
+// Answers management datagrams in place of firmware: SMPs and performance MADs that the driver
+// passes by the command MAD_IFC, and SMPs that arrive from the fabric.
 #pragma once
 
 #include <cstdint>

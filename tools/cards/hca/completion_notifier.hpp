@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Decides when a completion queue raises an event (IBA 11.4.2.2): arming and moderation. The queue,
-// its CQEs and its registers are implemented by each card.
+// Decides when a completion queue raises an event, depending on how the driver has armed it (IBA
+// 11.4.2.2) and on event moderation. Each card implements the rest of its completion queues: CQEs
+// and doorbells.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Counts transport errors since the last reset, as DIAG_RPRT reports them. The counters wrap
-// around.
+// Counts transport errors since the last reset, as the command DIAG_RPRT reports them. The counters
+// wrap around.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Combines the card's own management agents: subnet management (SMA) and performance management
-// (PMA). The same code answers the driver (MAD_IFC) and the fabric.
+// Defines the interface through which received SMPs, and P_Key and Q_Key violations, are passed to
+// a card's management agent.
 #pragma once
 
 #include <cstdint>

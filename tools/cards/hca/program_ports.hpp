@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Gives programs on the host (weft attach) access to a card's ports, in addition to the guest's
-// driver. Programs and driver send and receive MADs with the port's addresses.
+// driver. Programs and driver share the port's LID and GID for the MADs that they send and receive.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements the card's subnet management agent. It answers the driver (MAD_IFC) and the fabric as
-// every node's agent does, raises events to the driver, and sends traps to the manager.
+// Implements the card's subnet management agent. It answers SMPs from the fabric and from the
+// driver (command MAD_IFC) by the rules of all nodes (fabric::SubnetAgent), reports changes to the
+// driver by events, and sends traps to the subnet manager.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements the traps that the agent sends to its manager (IBA 14.2.5.1).
+// Implements the traps that a card's subnet management agent sends to the subnet manager (IBA
+// 14.2.5.1).
 #include "cards/hca/subnet_agent.hpp"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Declares the calls of the control plane to the transport engine, all on the card's loop. The
-// engine gets a Context when it is created, and calls the card through it.
+// Declares the functions of the transport engine that a card's control plane calls, all on the
+// card's loop. The engine gets a Context when it is created, and calls the card through it.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Defines the interface from which the transport engine takes work requests. Each card implements
-// this interface, because each card has its own format of work queue entries.
+// Defines the interface through which the transport engine reads work requests from a card's
+// queues. Each card implements this interface, because each card has its own format of work queue
+// entries.
 #pragma once
 
 #include <cstddef>

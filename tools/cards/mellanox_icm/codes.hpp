@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Converts the encodings of states, services and other enumerations that mlx4 and mthca cards use.
+// Converts opcodes, transport services, syndromes and event types between the encodings of mlx4 and
+// mthca cards and the transport engine's types (cards/hca/types.hpp).
 #pragma once
 
 #include <optional>

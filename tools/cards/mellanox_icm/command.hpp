@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Defines a command as read from the command register, and its mailboxes.
+// Defines a firmware command as the driver writes it to the command register, and the copies of its
+// input and output mailboxes.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Holds the state of an mlx4 or mthca card while a guest is connected. Combines the card's tables
-// and engines.
+// Holds the state of an mlx4 or mthca card while a guest is connected. The state consists of the
+// card's tables, queues and transport engine.
 #pragma once
 
 #include <array>

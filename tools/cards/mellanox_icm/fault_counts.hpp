@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Reports the faults of a card to weftd (cards/card.hpp). Thread-safe.
+// Lists a card's injected faults for weftd (cards/card.hpp): how often each has occurred, and how
+// often it will still occur. The functions may be called on any thread.
 #pragma once
 
 #include <vector>

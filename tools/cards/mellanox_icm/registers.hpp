@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Decodes accesses to registers, which are big-endian dwords. Parts of a register can be read, but
-// not written.
+// Splits accesses to registers into accesses to single registers, which are big-endian dwords. A
+// read may cover a part of a register. Parts of a register that a write covers only partly are
+// ignored.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Imports the names that all channel adapters share (hca) and those that mlx4 and mthca share
-// (mellanox_icm), without a prefix.
+// Makes the names that all channel adapters share (hca), and those that mlx4 and mthca share
+// (mellanox_icm), usable without a prefix in the code of the ConnectX-2.
 #pragma once
 
 namespace weft::hca

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Converts between the context of a queue pair in a command mailbox and its host form.
+// Converts queue pair contexts in command mailboxes to the model's QueuePair and back.
 #pragma once
 
 #include <cstdint>

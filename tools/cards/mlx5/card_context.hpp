@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Implements the control plane of the ConnectX-5 for the transport engine (hca::Context), and holds
-// the tables behind it.
+// the tables that it needs.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements the commands of the card. Each command checks all its parameters before it changes
-// anything.
+// Implements the firmware commands of the ConnectX-5. Each command checks all its parameters before
+// it changes anything.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Holds the state of a ConnectX-5 while it is connected: combines its tables and engines.
+// Holds the state that a ConnectX-5 has while a guest is connected: its tables, queues and
+// transport engine.
 #pragma once
 
 #include <array>

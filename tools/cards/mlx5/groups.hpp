@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Holds the multicast groups, to which commands attach queue pairs.
+// Holds a ConnectX-5's multicast groups: which queue pairs the driver has attached to each by
+// commands.
 #pragma once
 
 #include <cstdint>

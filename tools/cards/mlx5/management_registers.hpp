@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements the registers that management programs read: general information, and the components
-// of the firmware.
+// Implements the registers that management programs such as mstflint read: general information, and
+// the components of the firmware.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements memory keys: translates a key and a virtual address to the guest's memory. Unlike the
-// older cards, the ConnectX-5 stores page lists itself: they are part of the command or work
-// request that creates a key.
+// Implements memory keys: translates a key and a virtual address to the guest's memory. Unlike
+// ConnectX-2 and InfiniHost III, the ConnectX-5 stores page lists itself: they are part of the
+// command or work request that creates a key.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Imports the names common to all channel adapters, and those of the faults that all cards have,
-// without a prefix.
+// Makes the names that all channel adapters share (hca), and those of fault injection
+// (mellanox_icm), usable without a prefix in the code of the ConnectX-5.
 #pragma once
 
 namespace weft::hca

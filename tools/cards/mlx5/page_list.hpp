@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Accesses the memory of a queue by the page list of the command that created the queue.
+// Reads and writes the memory of a queue, whose pages were listed in the command that created the
+// queue. Also limits the number of pages in all lists of a card.
 #pragma once
 
 #include <cstddef>

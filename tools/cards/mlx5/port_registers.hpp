@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements the registers of ports. Drivers access them by a command, management programs and
-// firmware through the gateway.
+// Implements the port registers, for example the link speed (PTYS). Drivers access them by the
+// command ACCESS_REG. Management programs and iPXE access them through the gateway (gateway.hpp).
 #pragma once
 
 #include <cstdint>

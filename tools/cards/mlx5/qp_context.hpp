@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Converts between a queue pair and its context in commands.
+// Converts queue pair contexts in commands to the model's QueuePair and back.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Defines the queue pair state that only the ConnectX-5 has: the location of its work queues.
+// Defines the queue pair state that only the ConnectX-5 has: for example the location of the work
+// queues, and the first flow table for received datagrams.
 #pragma once
 
 #include <cstdint>

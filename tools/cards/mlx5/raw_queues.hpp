@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Holds receive queues without a queue pair, and the objects by which the card selects one of them:
-// transport interfaces (TIR) with a hash, and tables of queues (RQT). Objects refer to each other
-// by number. If a number refers to no object, the datagram is dropped.
+// Holds receive queues without a queue pair, and the objects by which the card selects a queue for
+// a datagram: transport interfaces (TIR), which compute a hash, and tables of queues (RQT), which
+// the hash indexes. Objects refer to each other by number. If a number refers to no object, the
+// datagram is dropped.
 #pragma once
 
 #include <cstdint>

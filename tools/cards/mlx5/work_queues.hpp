@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Reads work requests for the HCA engine from the WQEs in a guest's queues (implements WorkSource).
+// Reads the work requests of a ConnectX-5 for the transport engine, from the WQEs in a guest's
+// queues.
 #pragma once
 
 #include "cards/hca/work_source.hpp"

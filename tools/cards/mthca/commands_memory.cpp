@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements the memory commands: pages that are mapped for the card, and memory keys.
+// Implements the memory commands: mapping of guest pages for the card, and memory keys.
 #include <algorithm>
 
 #include <hw/mthca/contexts.hpp>

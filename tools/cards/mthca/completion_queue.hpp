@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements the InfiniHost III's part of a completion queue: its context, and how it gets another
-// buffer.
+// Implements the InfiniHost III's part of a completion queue: its context, and how it is resized to
+// another buffer.
 #pragma once
 
 #include <hw/mthca/contexts.hpp>

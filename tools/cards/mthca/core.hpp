@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Holds the state of a connected InfiniHost III, in addition to the state that mlx4 and mthca cards
-// share (mellanox_icm::CoreBase).
+// Holds the state that an InfiniHost III has while a guest is connected. It extends the state that
+// mlx4 and mthca cards share (mellanox_icm::CoreBase).
 #pragma once
 
 #include "cards/mellanox_icm/core_base.hpp"

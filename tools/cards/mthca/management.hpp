@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Selects the agent that answers the subnet manager: the card's own agent until the driver's QP0
-// can receive, and then the driver, by MAD_IFC. The driver learns its LID only from the SMPs that
-// it receives.
+// Selects the component that answers SMPs from the fabric: the card's own agent until the driver's
+// QP0 can receive, and then the driver, which gets the answers by the command MAD_IFC. SMPs must
+// pass through the driver, because the driver learns its LID only from them.
 #pragma once
 
 #include "cards/hca/context.hpp"

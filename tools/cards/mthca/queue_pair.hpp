@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Defines the queue pair state that only the InfiniHost III has: the location of its work queues,
-// and its doorbell counters.
+// Defines the queue pair state that only the InfiniHost III has: the location of the work queues,
+// and the index up to which the driver has posted sends.
 #pragma once
 
 #include <cstdint>

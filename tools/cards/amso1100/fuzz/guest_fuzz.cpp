@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Fuzzes an emulated Ammasso with the accesses of a malicious guest: requests, work requests,
-// registers and indices in any order and with any content, and lost memory. The card is connected
-// to the card of a well-behaved guest. Only registered memory of the well-behaved guest may be
-// written, and a reset must recover the card.
+// Fuzzes an emulated Ammasso with the accesses of a malicious guest: the guest writes requests,
+// work requests, registers and indices in any order and with any content, and removes memory that
+// the card uses. The card is connected to the card of a well-behaved guest. Only registered memory
+// of the well-behaved guest may be written, and a reset must recover the card.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Provides a minimal driver of the RNIC, with a simulated guest of its own, on a shared reactor.
+// Provides a minimal driver of the RNIC for tests, with the card and the simulated guest in which
+// the driver runs. Several of these can share one thread (reactor).
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests connections with a malicious or unusual peer: other MPA revisions, markers, no CRC, and
-// more private data than the card accepts.
+// Tests connections with a malicious or unusual peer, which for example uses other MPA revisions,
+// or sends more private data than the card accepts.
 #include <optional>
 
 #include <gmock/gmock.h>

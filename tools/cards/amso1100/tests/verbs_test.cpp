@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests objects of an open RNIC that need no connection: queues and memory regions, and their
-// limits.
+// Tests the verbs objects that need no connection: completion queues, queue pairs, memory regions
+// and listeners, and the limits on their numbers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -4,8 +4,8 @@
  * memory is revoked, the leases on it end before the guest is notified: if a QP is reset or fails,
  * or if a key is invalidated or deregistered.
  *
- * A QP has one lease for each key and mapping to which a packet refers. Used only on the card's
- * loop.
+ * A QP has one lease for each key and mapping to which a packet refers. All functions are called on
+ * the card's loop.
  */
 #pragma once
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Sends packets out of the card: to the fabric, back into the card itself, or both.
+ * Sends packets that the transport engine has built: to the fabric, back to the card itself
+ * (loopback), or both.
  */
 #pragma once
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Defines the state of a queue pair in the transport engine, in addition to its context. */
+/*
+ * Defines the state of a queue pair that the transport engine keeps, in addition to the attributes
+ * that commands set (hca::QueuePair).
+ */
 #pragma once
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Takes work requests from a guest's queues in order. The card reads a request; this class keeps
- * the position in each queue.
+ * Takes work requests from a guest's queues in order. Each card has its own code to read a request
+ * (WorkSource); this class keeps the position in each queue.
  */
 #pragma once
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Provides a minimal driver of the card: brings it up in any guest, issues commands, creates
-// queues. For tests, and for programs that act as a guest without an operating system.
+// Provides a minimal driver of the ConnectX-2, which brings the card up, issues commands and
+// creates queues. Tests use it, and programs that act as a guest without an operating system. It
+// accesses card and guest memory through Machine.
 #pragma once
 
 #include <array>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests completion queues: entries, the exact arming rule, moderation, resize, overrun.
+// Tests completion queues: when an armed queue raises an event, event moderation, resizing, and
+// overrun.
 #include <gtest/gtest.h>
 
 #include "cards/mlx4/limits.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests the limits of the daemon's memory and time that one guest can use. The tests reach each
-// limit and exceed it by one.
+// Tests the limits on the memory and time of weftd that one guest can use by commands. The tests
+// reach each limit and exceed it by one.
 #include <algorithm>
 #include <vector>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests shared receive queues: the driver's list, and the limit event. Also tests the hash chains
-// of multicast groups.
+// Tests shared receive queues: the list of WQEs that the driver links, and the limit event. Also
+// tests the lookup of multicast groups in the hash chains that the driver maintains.
 #include <gtest/gtest.h>
 
 #include <hw/mlx4/wqe.hpp>

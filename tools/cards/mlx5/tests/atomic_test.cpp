@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests atomic requests and their masked forms.
+// Tests atomic requests: the byte order of operands, and the masked operations.
 #include <initializer_list>
 
 #include "cards/mlx5/tests/tiny_driver.hpp"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests the command interface, bringing the card up and down, capabilities and health.
+// Tests the command interface: queue and mailboxes, the order of initialisation, capabilities, and
+// the health registers.
 #include <functional>
 
 #include "cards/mlx5/limits.hpp"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests fault injection: each fault is visible to a driver, and occurs as often as it was armed.
+// Tests fault injection: each injected fault is visible to a driver, and occurs as often as
+// requested.
 #include "cards/mellanox_icm/faults.hpp"
 #include "cards/mlx5/limits.hpp"
 #include "cards/mlx5/tests/tiny_driver.hpp"

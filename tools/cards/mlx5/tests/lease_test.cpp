@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Tests that destroying or invalidating a key aborts packets in flight that use it through a memory
-// window or a list key (Engine::key_gone()). Data that the guest writes to its pages afterwards
-// never arrives.
+// window or through an mkey that refers to other mkeys (KLM list). Data that the guest writes to
+// its pages afterwards never arrives.
 #include "cards/mlx5/tests/tiny_driver.hpp"
 
 namespace weft::mlx5::testing

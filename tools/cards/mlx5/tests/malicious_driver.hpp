@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Provides a driver that misuses its card as an input directs, for the fuzzer and for tests with
-// inputs that are generated from a seed.
+// Provides a driver that misuses its card. A sequence of bytes determines what it does: the
+// fuzzer's input, or bytes that a test generates from a seed.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests the emulated InfiniHost III through its registers, commands and queues.
+// Tests the emulated InfiniHost III through its registers, commands and queues, as its driver uses
+// them.
 #include <algorithm>
 #include <array>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests the limits of the daemon's memory that one guest can use through this card's commands. The
-// tests reach each limit and exceed it by one. Code that is shared with the ConnectX-2
-// (tools/cards/mellanox_icm) is tested there.
+// Tests the limits on the memory of weftd that one guest can use by commands. The tests reach each
+// limit and exceed it by one. The ConnectX-2's quota_test tests the limits in code that both models
+// share (tools/cards/mellanox_icm).
 #include "cards/mthca/tests/tiny_driver.hpp"
 
 namespace weft::mthca::testing

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests packet sequence numbers and the encodings of times.
+// Tests arithmetic with packet sequence numbers, and the decoding of the ACK timeout and the RNR
+// NAK timer.
 #include <gtest/gtest.h>
 
 #include "cards/hca/transport/psn.hpp"

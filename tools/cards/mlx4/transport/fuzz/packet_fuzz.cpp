@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * Injects arbitrary packets on the link. In the fuzzer's input, each packet consists of a byte of
- * options, a length, and the bytes from the BTH on. The options can make LRH, destination and
- * sequence number valid, so that the packet reaches a QP.
+ * options, a length, and the bytes from the BTH on. The option byte can request a valid LRH,
+ * destination QP and PSN, so that the packet reaches a QP.
  */
 #include <algorithm>
 #include <cstring>

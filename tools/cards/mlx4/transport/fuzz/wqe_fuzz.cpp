@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Posts arbitrary send WQEs on QPs of every service. The first byte of an input selects the QP;
- * each WQE is a length byte, followed by that many 16-byte units. Some words are replaced by values
- * that a guest would know, such as keys, so that the input passes more than the first check.
+ * Posts arbitrary send WQEs on QPs of every transport service. The first byte of an input selects
+ * the QP; each WQE is a length byte, followed by that many 16-byte units. Some words are replaced
+ * by values that a guest would know, such as keys, so that the input passes more than the first
+ * check.
  */
 #include <algorithm>
 #include <cstring>

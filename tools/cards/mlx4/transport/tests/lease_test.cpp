@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Tests that memory is not read any more once its access has been revoked, even if packets in
- * flight refer to it. The peer never receives data that was written there afterwards.
+ * Tests that a card no longer reads guest memory after access to it was revoked, even if packets in
+ * flight refer to that memory. The peer never receives data that the guest has written there later.
  */
 #include <gtest/gtest.h>
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Provides a fixture of two nodes on one link, and the loop that runs both. */
+/*
+ * Provides a test fixture: two nodes with a card each, one link between them, and the event loop
+ * that runs both.
+ */
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests unreliable connections, shared receive queues, XRC, and the states of queue pairs.
+// Tests unreliable connections, shared receive queues, XRC, and what queue pairs do in each state.
 #include <gtest/gtest.h>
 
 #include "cards/mlx4/transport/tests/pair.hpp"
