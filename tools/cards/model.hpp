@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Finds card models by the names that lab files use. A model registers itself: its source contains
 // a Registration, and its CMakeLists.txt calls weft_model(). Therefore a new model needs no change
-// of other code.
+// of other C++ code.
 #pragma once
 
 #include <functional>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Splits accesses to registers into accesses to single registers, which are big-endian dwords. A
-// read may cover a part of a register. Parts of a register that a write covers only partly are
-// ignored.
+// read of a part of a register is permitted. A write to a part of a register is ignored.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Attaches a card to an Ethernet segment: a port, and the network's end of the channel to the card.
-// The attachment runs on the loop of its link.
+// Attaches a card with an Ethernet interface to an Ethernet segment. The attachment consists of a
+// port on a link, and of the segment's end of the channel to the card (channel.hpp). The attachment
+// runs on the loop of its link.
 #pragma once
 
 #include <memory>

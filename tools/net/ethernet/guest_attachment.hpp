@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Attaches a guest to an Ethernet segment: a port, and the Unix socket that QEMU's `-netdev stream`
-// connects to. The attachment serves one guest at a time and runs on the loop of its link.
+// Attaches a guest to an Ethernet segment. The attachment consists of a port on a link, and of the
+// Unix socket to which QEMU's `-netdev stream` connects. The attachment serves one guest at a time
+// and runs on the loop of its link.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Models a cable between two ports, with the same faults as InfiniBand links. Ports and links
-// belong to one loop, which makes all calls.
+// Models a cable between two ports, with the same faults as InfiniBand links. A link and its ports
+// belong to one event loop, and all their functions are called on that loop.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Records InfiniBand packets to a capture file: whole packets, LRH to VCRC, as ERF records of type
- * InfiniBand.
+ * Records InfiniBand packets to a capture file. Each packet is recorded from the LRH to the VCRC,
+ * in an ERF record of type InfiniBand, which Wireshark can decode.
  */
 #pragma once
 

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * Queues packets that wait for credit at an output port, in order, with a queue for each VL.
- * Switches and software end nodes use it. Thread-safe; no lock is held while a packet is delivered,
- * because its delivery may return the credit for the next packet of this queue.
+ * Switches and software end nodes use it. All functions may be called on any thread. No lock is
+ * held while a packet is delivered, because its delivery may return the credit for the next packet
+ * of this queue.
  *
  * A thread that sends through the port also sends packets that other threads have queued here. The
  * thread may belong to another guest's card, so it sends at most kTurnBudget packets of other
  * senders, including those that it sends from the queues of other switches in the same call. The
- * remaining packets are sent by the next thread that uses the port, or by the fabric's timeline.
+ * remaining packets are sent by the next thread that uses the port, or by the fabric's thread for
+ * delayed work (timeline.hpp).
  */
 #pragma once
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Enables the link rates that a driver, instead of the subnet manager, selects for its own port. */
+/*
+ * Sets the enabled rates in PortInfo for a driver that selects the rates of its own port. Usually
+ * the subnet manager does this.
+ */
 #pragma once
 
 #include <ib/smp.hpp>

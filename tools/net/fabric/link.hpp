@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Models a cable between two ports: rate, MTU, delay, faults, capture. The fabric owns it. */
+/*
+ * Models a cable between two ports, with its rate, MTU, delay, faults and capture. The fabric owns
+ * the link.
+ */
 #pragma once
 
 #include <chrono>

@@ -5,11 +5,11 @@
  * wait.
  *
  * A packet gets a ticket at the switch port where it enters the fabric. The ticket allows a few
- * copies on the sender's thread. Switches make the other copies on the fabric's timeline, a few at
- * a time for each sender in turn (CopyQueue). The number of a sender's tickets is limited. Packets
- * beyond that wait at its port, where they hold its credits, which throttles the sender. A ticket
- * is returned when the switches have made the last copy, even if slow receivers have not yet
- * received theirs.
+ * copies on the sender's thread. Switches make the other copies on the fabric's thread for delayed
+ * work (timeline.hpp), a few at a time for each sender in turn (CopyQueue). The number of a
+ * sender's tickets is limited. Packets beyond that wait at its port, where they hold its credits,
+ * which throttles the sender. A ticket is returned when the switches have made the last copy, even
+ * if slow receivers have not yet received theirs.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * Implements the subnet management agent of a switch or a software end node, with the ports that it
- * manages. Thread-safe.
+ * manages. All functions may be called on any thread.
  */
 #pragma once
 

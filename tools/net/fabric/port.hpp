@@ -4,12 +4,12 @@
  * is behind the port and attaches a PortSink. The fabric owns the Port, which lives as long as the
  * fabric.
  *
- * Threads. send() may be called on any thread, concurrently, and never blocks. Unless a link has a
+ * Threads: send() may be called on any thread, concurrently, and never blocks. Unless a link has a
  * delay or faults, a packet passes through switches on the sender's thread. The methods of a
  * PortSink are therefore called on the threads of other nodes, concurrently, and without locks of
  * the fabric. They must only enqueue the packet and wake their own thread.
  *
- * Flow control. A packet that is sent takes a credit of the receiving port for its VL. The credit
+ * Flow control: A packet that is sent takes a credit of the receiving port for its VL. The credit
  * returns when the receiver destroys the packet or calls release_credit(). A receiver's queue of
  * packets is therefore bounded by its credits. Without a credit, send() returns no_credit and
  * leaves the packet with the caller, and the caller's sink gets credit_available() once. VL15 has

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Checks and stores a subnet manager's Set(PortInfo). The rules are the same for the agents of all
- * nodes (IBA 14.2.5.6).
+ * Checks a subnet manager's Set(PortInfo), stores its values, and determines what the port's link
+ * must do. The rules are the same for the agents of all nodes (IBA 14.2.5.6).
  */
 #pragma once
 

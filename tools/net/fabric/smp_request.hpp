@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Implements the handling of SMPs that all subnet management agents share (IBA 14.2): which SMPs
- * are addressed to the node, the location of attributes, and the response. port_info_rules.hpp
- * checks the values of a Set(PortInfo), mkey_guard.hpp the M_Key.
+ * Implements the handling of SMPs that all subnet management agents share (IBA 14.2): it determines
+ * which SMPs are requests to the agent, reads and writes attributes in SMPs, and turns a request
+ * into its response. port_info_rules.hpp checks the values of a Set(PortInfo), mkey_guard.hpp the
+ * M_Key.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * Models a switch. It forwards packets by its linear and multicast tables, inline on the thread
- * that delivers them, and answers subnet and performance management.
+ * that delivers them, and answers requests of subnet and performance management.
  *
  * The forwarding path takes no lock as long as output ports have credit: tables are arrays of
  * atomics. A packet without credit waits in a queue of its output port and VL and still holds its

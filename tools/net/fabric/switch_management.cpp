@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements the management of a switch: SMPs by directed route and by LID, performance MADs,
-// traps.
+// Implements the management of a switch: it handles SMPs by directed route and by LID, answers
+// performance MADs, and sends traps.
 #include <algorithm>
 #include <cstring>
 #include <utility>

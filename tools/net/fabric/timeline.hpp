@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Executes the delayed work of the fabric: packets that arrive on a link with a delay, and repeated
- * traps. It has one loop, which is created when first needed and sleeps while there is nothing to
- * do.
+ * Executes the delayed work of the fabric, such as the arrival of packets on a link with a delay,
+ * and the repetition of traps. It has one loop, which is created when first needed and sleeps while
+ * there is nothing to do.
  */
 #pragma once
 

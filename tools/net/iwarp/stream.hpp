@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Implements one end of an RDMAP stream: encodes requests into bytes for the peer, and executes the
-// peer's messages. It uses neither time nor sockets: its owner moves the bytes, over TCP or in a
-// test.
+// peer's messages. It uses neither a clock nor sockets. Its owner passes the bytes to and from the
+// peer, by TCP or, in a test, directly.
 //
-// Invalid input causes a Terminate. Data is stored only where the stream's host has permitted it.
+// Invalid input causes a Terminate. Data is stored only where the stream's user (class Host) has
+// permitted it.
 #pragma once
 
 #include <array>

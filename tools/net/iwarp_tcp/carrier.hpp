@@ -3,8 +3,9 @@
 // enforces the time limits that neither the stream nor TCP implements.
 //
 // Everything runs on one loop. The owner may call all functions from within a callback of the
-// stream. Their effects on the connection are deferred, so that owner, stream and connection are
-// not reentered. The carrier must not be destroyed in a callback.
+// stream. The connection changes only after the callback has returned, so that no function of
+// owner, stream or connection is called while another one of the same object is running. The
+// carrier must not be destroyed in a callback.
 #pragma once
 
 #include <chrono>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements a TCP connection (RFC 9293) for an RNIC. Received data is passed on at once, so the
-// window is always fully open. Each write starts a new segment and is not merged with others, as
-// far as the window and the peer's maximum segment size permit it. Window scaling, timestamps, SACK
-// and urgent data are not implemented.
+// Implements a TCP connection (RFC 9293) for an RNIC. Received data is passed to the user at once,
+// so the receive window is always fully open. The data of each write is sent in segments of its
+// own: it is not merged with other writes, and is split only if the send window is smaller. Window
+// scaling, timestamps, SACK and urgent data are not implemented.
 //
-// Everything runs on one loop. A user's callbacks may call write(), close() and abort().
+// Everything runs on one loop. The callbacks of class User may call write(), close() and abort().
 #pragma once
 
 #include <algorithm>

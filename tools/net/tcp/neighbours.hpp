@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Maps IP addresses to hardware addresses (RFC 826), and queues frames until an address is known.
+// Maps IP addresses to Ethernet addresses by ARP (RFC 826), and queues frames until an address is
+// known.
 #pragma once
 
 #include <chrono>

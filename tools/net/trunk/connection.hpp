@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements one connection of a trunk: a stream socket, the handshake on it, and then frames in
-// records in both directions.
+// Implements one connection of a trunk: a stream socket on which both ends do the handshake, and
+// then exchange frames in encrypted records.
 #pragma once
 
 #include <chrono>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Splits the stream of bytes from the peer into frames: first those of the handshake, then those in
-// records.
+// Splits the stream of bytes from the peer into frames. The frames of the handshake are not
+// encrypted; later frames are in encrypted records (record.hpp).
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Allocates memory for secrets.
+// Allocates memory for keys and other secrets. This memory is not written to core files, and is
+// overwritten when it is freed.
 #pragma once
 
 #include <cstddef>

@@ -2,9 +2,10 @@
 // Implements a trunk: a link of the fabric whose other end is in another weftd, which is reached
 // over TCP.
 //
-// One end listens. The other end connects, and retries as long as there is no connection. A new
-// authenticated connection replaces one that has been silent. If the old connection is still alive,
-// the new one comes from another daemon with the same trunk, and is refused.
+// One end listens. The other end connects, and retries as long as there is no connection. If a new
+// authenticated connection arrives while another one exists, it replaces the old one only if the
+// old one has been silent for kReplaceTime. Otherwise the new one is refused, because it comes from
+// a second daemon with the same trunk.
 #pragma once
 
 #include <chrono>

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements the local half of a trunk: a node on a port that represents the port at the other end
-// of the trunk, in another daemon. The port has an ordinary link, with its rate, delay, faults,
-// capture and counters, to the port that the lab file selects.
+// Implements the local half of a trunk: a port that represents the port at the other end of the
+// trunk, in another daemon. An ordinary link, with rate, delay, faults, capture and counters,
+// connects this port with the port that the lab file selects.
 //
-// Credits. A packet that the fabric sends takes a credit of this port, as on any link, and holds it
+// Credits: A packet that the fabric sends takes a credit of this port, as on any link, and holds it
 // until the peer reports that the packet has entered the buffer of the port at its end.
 // Back-pressure of the remote port therefore reaches the sender, and packets that are lost with a
 // connection return their credits at once.
 //
-// State of the link. Each half trains by itself. A half that has trained is withheld until the
-// peer's half is ready as well and each half knows the other's current attempt (LinkBody). The link
-// goes down when the peer's half does, or when the connection is lost.
+// State of the link: Each daemon trains its own link. A link that has trained comes up only when
+// the peer's link has trained as well, and each end knows the number of the other's current attempt
+// (LinkBody). The link goes down when the peer's link goes down, or when the connection is lost.
 //
-// This code uses no sockets: the owner of the connection moves frames.
+// This code uses no sockets: the owner of the connection sends and receives the frames.
 #pragma once
 
 #include <array>

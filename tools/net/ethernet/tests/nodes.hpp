@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Provides frames and link ends for the tests of this directory.
+// Provides frames, and ports that store the received frames, for the tests of this directory.
 #pragma once
 
 #include <string>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests the learning switch: forwarding, flooding, address learning, and the limits of each.
+// Tests the learning switch: forwarding, flooding, address learning, and the limits on learnt
+// addresses and on flooded traffic.
 #include <chrono>
 #include <list>
 

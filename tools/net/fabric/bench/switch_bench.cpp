@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Measures how fast a switch forwards packets, and what a packet costs.
+// Measures how fast a switch forwards packets, and how many instructions a packet costs.
 //
-//     switch_bench rate THREADS    THREADS threads send packets to a port of their own each
-//     switch_bench count           one thread sends packets, and each of its instructions is counted
+//   switch_bench rate THREADS
+//   switch_bench count
 //
-// Prints "packets", the packets a second of all threads together, or "instructions" and "atomics"
-// for each packet: instructions of user space, and how many of them lock the bus. A packet is
-// sent, forwarded, received and destroyed; it has 64 bytes of payload, which are not copied.
+// With "rate", THREADS threads send packets at the same time, each to a different output port. The
+// program prints "packets": how many packets per second all threads together have sent. With
+// "count", one thread sends packets. The program prints how many user-space instructions a packet
+// takes ("instructions"), and how many of them are atomic ("atomics"). A packet is sent, forwarded,
+// received and destroyed. Its payload has 64 bytes, which are not copied.
 #include <atomic>
 #include <chrono>
 #include <csignal>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Sends arbitrary packets from a link to a switch and the nodes behind it. No input may crash, hang
-// or leak a credit.
+// Fuzzes a switch and the nodes behind it with arbitrary packets from a link. No input may cause a
+// crash, a hang, or the loss of a credit.
 #include <cstdint>
 #include <cstdlib>
 #include <optional>

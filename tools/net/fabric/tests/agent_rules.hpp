@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Defines conformance tests for subnet management agents: one suite, which the tests of each type
-// of node instantiate. A Node is a managed port whose link is up:
-//
-//   static constexpr PortKind kKind;
-//   static constexpr unsigned kNumber;   the attribute modifier of the port
-//   Answer ask(ib::Smp)      returns nothing if no answer arrives
-//   ib::PortInfo key_port()  PortInfo of the port with the node's M_Key, as stored in the node
-//   void settle()            waits until requested changes of the link have happened
+// Defines conformance tests for subnet management agents. The tests of each type of node
+// instantiate the suite with a class Node, which represents a managed port whose link is up. The
+// class must have these members:
+//   - static constexpr PortKind kKind: the kind of the port
+//   - static constexpr unsigned kNumber: the attribute modifier that selects the port in SMPs
+//   - Answer ask(ib::Smp): sends a request, and returns nothing if no answer arrives
+//   - ib::PortInfo key_port(): returns the stored PortInfo of the port that has the node's M_Key
+//   - void settle(): waits until the link has made the changes that were requested
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests changes of the topology while packets are in flight.
+// Tests that links, ports and switches can be removed and added, also while packets are in flight.
 #include <atomic>
 #include <stdexcept>
 #include <thread>

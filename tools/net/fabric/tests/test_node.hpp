@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Provides nodes for tests: one records received packets, the other received MADs.
+// Provides two types of nodes for tests: one records the packets that it receives, the other
+// records the MADs.
 #pragma once
 
 #include <deque>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Provides a stream together with its host, which has registered memory, for tests.
+// Provides a stream and its user (class Host) with registered memory regions, for tests.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Runs tshark on a capture of iWARP.
+// Runs tshark on a capture file with iWARP traffic, and returns what tshark has decoded, for tests.
 #pragma once
 
 #include <array>

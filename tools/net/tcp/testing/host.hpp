@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Provides a host with a TCP stack, on a port of an Ethernet link, and a user of a connection,
-// which records the callbacks that it gets.
+// Provides, for tests, a host with a TCP stack on a port of an Ethernet link, and a user of a TCP
+// connection that records received data and other callbacks.
 #pragma once
 
 #include <algorithm>

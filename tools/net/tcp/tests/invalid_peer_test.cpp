@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests the effect of crafted segments, which no valid peer sends, on a connection, and the limits
-// on the resources that a peer can use.
+// Tests how a connection handles crafted segments that no valid peer sends, and that a peer can use
+// only limited resources.
 #include <chrono>
 #include <vector>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests the checksums of IPv4 and TCP against the RFC.
+// Tests that the checksums of IPv4 and TCP segments are those that RFC 1071 defines.
 #include <gtest/gtest.h>
 
 #include "net/tcp/wire.hpp"

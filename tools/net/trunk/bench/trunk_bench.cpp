@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Measures a trunk between two processes on this host, a link inside one process, or a plain TCP
-// connection between two processes.
+// Measures a trunk between two processes on this host, and for comparison a link inside one
+// process, or a plain TCP connection between two processes.
 //
-//     trunk_bench trunk|link|tcp|records
+//   trunk_bench trunk|link|tcp|records
 //
-// The processes of a trunk have a fabric each, like two weftd. At each end is an endpoint that
-// works like a card: it has a thread of its own, sends messages of 64 KiB as a card sends RDMA
-// writes (a packet run of 15 packets, and the last packet), and copies what it receives. The plain
-// connection carries the same bytes, by blocking system calls; "records" encrypts them as a trunk
-// does. Each of two processes has one CPU.
+// With "trunk" and "link", each end is an endpoint that works like a card: it has a thread of its
+// own, sends messages of 64 KiB as a card sends RDMA writes (a packet run of 15 packets, and the
+// last packet), and copies the data that it receives. Each process of a trunk has its own fabric,
+// as two weftds have. With "tcp", the processes send the same bytes by blocking system calls; with
+// "records", they also encrypt them as a trunk does. If there are two processes, each has one CPU.
 //
-// Prints these lines: "small" and "large", the microseconds one way of messages of 64 bytes and of
-// 64 KiB, one at a time (median); "stream", megabytes a second of 64 KiB messages one way.
+// The program prints "small" and "large", the median time in microseconds that one message of 64
+// bytes and of 64 KiB takes in one direction, and "stream", the throughput of 64 KiB messages in
+// one direction, in megabytes per second.
 #include <algorithm>
 #include <atomic>
 #include <chrono>

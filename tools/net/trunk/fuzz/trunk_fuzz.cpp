@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Gives a trunk arbitrary bytes from its peer: first in the handshake, then from an authenticated
-// peer. No input may crash or hang, or bring the link up without a connection.
+// Fuzzes a trunk with arbitrary bytes from its peer: first in the handshake, then after the peer
+// was authenticated. No input may cause a crash or a hang, or bring the link up without a
+// connection.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

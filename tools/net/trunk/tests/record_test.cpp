@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests that records hide their frames, and that any change of the stream of records is detected.
+// Tests that records encrypt their frames, and that any change of the stream of records is
+// detected.
 #include "net/trunk/record.hpp"
 
 #include <algorithm>

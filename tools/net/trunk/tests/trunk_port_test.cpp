@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests two fabrics with a trunk between them; the test carries the frames.
+// Tests two fabrics with a trunk between them. The test itself passes the frames from one end of
+// the trunk to the other, without sockets.
 #include "net/trunk/trunk_port.hpp"
 
 #include <cstring>
