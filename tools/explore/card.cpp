@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Plugs an emulated card into the single bus slot of the kernel simulation, with a subnet manager
 // at the other end of its cable. The card and the subnet manager run in a separate task, in virtual
-// time. An access of a driver takes effect within the access or in the card's next slice, as with
-// weftd. The seed determines which task runs between two slices of the card.
+// time. A driver's access to the card takes effect at once, or when the card's task runs the next
+// time, as with weftd. The seed determines which other tasks run between two steps of the card's
+// task.
 #include <cstring>
 #include <memory>
 #include <optional>

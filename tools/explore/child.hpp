@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Runs a case in a child process, because a failure leaves the process in a state in which no other
-// case can run.
+// Runs a test case in a child process, because a failed case leaves its process in a state in which
+// no other case can run.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Contains the main function of weft-explore, which runs test cases of the kernel half under many
-// interleavings; see Documentation/man/weft-explore.1.
+// Contains the main function of weft-explore, which runs test cases of weft's kernel modules under
+// many interleavings of their threads; see Documentation/man/weft-explore.1.
 #include <chrono>
 #include <cstdio>
 #include <exception>

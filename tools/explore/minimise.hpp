@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Minimises the plan of a failing run (core/kern/sim/strategy.hpp): removes the parts that are not
-// needed to reproduce the failure.
+// Minimises the recorded decisions of a failing run (Plan in core/kern/sim/strategy.hpp): removes
+// the context switches and other decisions that are not needed to reproduce the failure.
 #pragma once
 #include <functional>
 #include <kern/sim/strategy.hpp>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Reports a failure: its seed, and the shortest interleaving that leads to it.
+// Formats the report of a failed test case: the seed, and the shortest interleaving that leads to
+// the failure.
 #pragma once
 #include <string>
 #include "child.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Runs one case once in this process: loads the modules, runs the case, unloads the modules, and
-// checks that the modules have released all resources.
+// Runs one test case once in this process: loads the modules, runs the case, unloads the modules,
+// and checks that the modules have released all resources.
 #pragma once
 #include <cstdint>
 #include <string>

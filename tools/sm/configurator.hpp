@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Writes the manager's configuration to the nodes. It remembers what it has written, so that a
- * later sweep writes only the differences.
+ * Writes the manager's configuration to the nodes. It stores what it has written, so that a later
+ * sweep writes only the differences.
  */
 #pragma once
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Orders keys by their due times. A check costs almost nothing while none is due. */
+/*
+ * Sorts keys by the time at which they are due. If no key is due, a check costs only the comparison
+ * with the first time.
+ */
 #pragma once
 
 #include <optional>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Sends requests and receives their responses over a MadPort, on one loop. Requests are sent in
- * batches, with several outstanding, and are repeated if they are lost. Incoming requests are
- * queued by sender (fair_queue.hpp), separately from responses to the manager's own requests, and a
- * bounded amount of work is done at a time.
+ * Sends the subnet manager's requests through a MadPort, and receives the responses, on one event
+ * loop. Several requests may be outstanding at the same time, and requests are repeated if they are
+ * lost. Incoming requests are queued by sender (fair_queue.hpp), separately from responses to the
+ * manager's own requests, and a bounded amount of work is done at a time.
  */
 #pragma once
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Allocates multicast LIDs. */
+/*
+ * Allocates multicast LIDs for groups: always the lowest LID that is free, in a time that hardly
+ * depends on the number of groups.
+ */
 #pragma once
 
 #include <set>

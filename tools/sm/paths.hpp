@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Answers requests for path records. */
+/* Answers requests to subnet administration for path records. */
 #pragma once
 
 #include <memory>

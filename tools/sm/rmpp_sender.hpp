@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Sends responses that do not fit into one MAD: the sender's half of RMPP, IBA 13.6. Used on one
- * thread.
+ * Sends responses of subnet administration that do not fit into one MAD, by RMPP (IBA 13.6). Only
+ * the sender's part of RMPP is implemented. All functions are called on the manager's thread.
  */
 #pragma once
 

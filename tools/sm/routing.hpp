@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Computes the forwarding tables of switches. */
+/*
+ * Computes the routes of the subnet: the forwarding tables of switches, which use shortest paths
+ * unless these could deadlock (up_down.hpp), and multicast trees.
+ */
 #pragma once
 
 #include <optional>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Implements the subnet manager (IBA 14.4) as a loop behind an end port of the fabric. This manager
- * uses only MADs, so any other manager may replace it. While another manager has a higher priority,
- * or the same priority and a lower GUID, this one is standby.
+ * Implements the subnet manager (IBA 14.4) on one event loop, attached to an end port of the
+ * fabric. This manager uses only MADs, so any other manager may replace it. While another manager
+ * has a higher priority, or the same priority and a lower GUID, this one is standby.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Answers requests for the records of nodes, ports, links and switches. */
+/* Answers requests to subnet administration for the records of nodes, ports, links and switches. */
 #pragma once
 
 #include <memory>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Computes deadlock-free routes (up/down). A packet holds its buffer until the next buffer has
-// space. Packets on paths that form a cycle, as on rings and tori, could therefore block each other
-// for ever.
+// Computes deadlock-free routes by the up/down algorithm. On shortest paths, packets could
+// deadlock: a packet occupies a buffer until the next buffer on its path has space, so packets
+// whose paths form a cycle, as on rings and tori, could wait for each other for ever.
 #pragma once
 
 #include <cstddef>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Limits the work that the manager does at a time for other nodes. Work is counted in units and not
- * measured by a clock, so that a request costs the same on any computer and in every run of a test.
- * A unit takes about 20 ns of a CPU.
+ * Limits the work that the subnet manager does for the requests of other nodes before it runs other
+ * tasks. Work is counted in units and not measured by a clock, so that a request costs the same on
+ * any computer and in every run of a test. A unit takes about 20 ns of a CPU.
  */
 #pragma once
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tracks the state of one guest in a time server, as determined by the guest's messages. It uses no
-// socket: a socket, a test or a fuzzer passes it the messages.
+// Tracks the state that one guest has in the time server. The guest's messages determine this
+// state. This code uses no socket: the server of a socket, a test or a fuzzer passes it the
+// messages.
 #pragma once
 
 #include <cstdint>

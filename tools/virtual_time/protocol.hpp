@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Defines the protocol between User-Mode Linux guests (time-travel=ext) and their time server.
 // Messages have a fixed size and are in the host's byte order. Each message is answered by an
-// acknowledgement with its sequence number. linux/um_timetravel.h is the reference.
+// acknowledgement with its sequence number. Linux's linux/um_timetravel.h specifies the protocol.
 #pragma once
 
 #include <cstddef>

@@ -3,8 +3,8 @@
 // time: the one with the earliest deadline, and among those with equal deadlines the one with the
 // lowest number.
 //
-// If a guest leaves or violates the protocol, the run ends for all guests, because the others would
-// wait for ever. A guest exits when its time server closes the connection.
+// If a guest disconnects or violates the protocol, the run ends for all guests, because the others
+// would wait for ever. A guest exits when its time server closes the connection.
 #pragma once
 
 #include <chrono>

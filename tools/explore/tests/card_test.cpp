@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Proves that each check of the simulated bus and of DMA memory reports its injected defect
-// (core/kern/sim/tests/defects_card.cpp).
+// Tests that each check of the simulated PCI bus and of DMA memory reports the defect that is
+// injected for it (core/kern/sim/tests/defects_card.cpp).
 #include "explored.hpp"
 
 using namespace explore;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Runs the explorer on a case and returns its result, for the explorer's own tests.
+// Runs weft-explore on one test case and returns the result, for weft-explore's own tests.
 #pragma once
 #include <algorithm>
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Proves that each check of core/kern/sim reports its injected defect
-// (core/kern/sim/tests/defects.cpp), and that some seeds find each race.
+// Tests that each check of core/kern/sim reports the defect that is injected for it
+// (core/kern/sim/tests/defects.cpp), and that some seeds find each injected race.
 #include "explored.hpp"
 
 using namespace explore;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Proves that each check of the simulated network stack reports its injected defect
+// Tests that each check of the simulated network stack reports the defect that is injected for it
 // (core/kern/sim/tests/defects_stack.cpp).
 #include "explored.hpp"
 

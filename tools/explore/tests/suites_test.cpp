@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Runs suites of the kernel half under many interleavings. Every run uses a few seeds per case, at
-// least twice as many as were needed to find any reintroduced defect. With WEFT_FULL, as many seeds
-// are used as fit into ten seconds.
+// Runs test suites of weft's kernel modules under many interleavings. Every run uses a few seeds
+// per test case: at least twice as many as were needed to find each fixed defect when it was put
+// back. If the environment variable WEFT_FULL is set, as many seeds are used for each case as fit
+// into ten seconds.
 #include <cstdlib>
 #include "explored.hpp"
 

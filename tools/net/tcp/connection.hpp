@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Implements a TCP connection (RFC 9293) for an RNIC. Received data is passed to the user at once,
 // so the receive window is always fully open. The data of each write is sent in segments of its
-// own: it is not merged with other writes, and is split only if the send window is smaller. Window
-// scaling, timestamps, SACK and urgent data are not implemented.
+// own: it is not merged with other writes, and is split only if it exceeds the maximum segment size
+// or the send window. Window scaling, timestamps, SACK and urgent data are not implemented.
 //
 // Everything runs on one loop. The callbacks of class User may call write(), close() and abort().
 #pragma once

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Measures how long the subnet manager takes to bring up a large subnet, and to recover after a
-// link has flapped.
+// link has flapped. The arguments are the size of a two-level fat tree:
 //
-//     subnet_bench [LEAVES HOSTS_PER_LEAF SPINES]
+//   subnet_bench [LEAVES HOSTS_PER_LEAF SPINES]
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>

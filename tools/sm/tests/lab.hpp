@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Provides a fabric with hosts and a subnet manager, for tests.
+// Provides a fabric in virtual time, to which tests add hosts and subnet managers.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Provides three hosts on two switches, and their requests to subnet administration, for tests.
+// Provides, for tests, three hosts on two switches with a subnet manager, and functions that build
+// the hosts' requests to subnet administration.
 #pragma once
 
 #include "sm/tests/three_hosts.hpp"

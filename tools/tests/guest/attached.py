@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests programs of the host and of guests on one fabric: OpenSM on the host manages guests, and the diagnostics print the same on the host and in a guest.
-The programs also run on nodes that have a guest, which uses the port at the same time."""
+"""Tests that programs on the host (weft attach) and programs in guests work together on one fabric: OpenSM on the host manages guests, and diagnostic
+programs print the same on the host and in a guest. Programs of the host are also attached to nodes whose guest uses the port at the same time."""
 import contextlib
 import os
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests that the diagnostic tools of infiniband-diags report weft's fabric correctly."""
+"""Tests that the diagnostic tools of infiniband-diags show nodes, links, routes and counters of the emulated fabric correctly."""
 import json
 import re
 import tomllib

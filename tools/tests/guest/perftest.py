@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Runs every operation of perftest over every transport that supports it."""
+"""Tests that all benchmarks of perftest complete between two guests, over every transport service that supports the operation."""
 import re
 
 from lab.testing import test

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Runs the example programs of rdma-core: each transport and each type of receive queue, with data checks."""
+"""Tests that the example programs of rdma-core, such as ibv_rc_pingpong, transfer correct data between two guests, with each transport service and
+each type of receive queue."""
 from lab.testing import test
 
 from stock import check, interfaces_up, pair, served

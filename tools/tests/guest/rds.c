@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Exchanges reliable datagrams (RDS) between two guests. "rds serve ADDRESS" echoes each datagram
- * that it receives, until it is killed.
- *
- * rds ask OWN-ADDRESS ADDRESS COUNT: sends COUNT datagrams of many sizes, several at a time, and
- * succeeds if each was echoed, in order and with the same contents.
+ * Exchanges reliable datagrams (RDS) between two guests. `rds serve ADDRESS` echoes each datagram
+ * that it receives, until it is killed. `rds ask OWN-ADDRESS ADDRESS COUNT` sends COUNT datagrams
+ * of many sizes, several at a time, and succeeds if each is echoed, in order and unchanged.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>

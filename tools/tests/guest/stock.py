@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Provides guests with Debian's own kernel, drivers and programs, and one card each, for interoperability tests with an independent stack. None runs code of
-weft."""
+"""Provides guests with Debian's own kernel, drivers and programs, and one card each, for interoperability tests with an independent stack. No guest
+runs code of weft."""
 import contextlib
 import re
 import shutil

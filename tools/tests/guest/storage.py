@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests Debian's storage targets and initiators, and reliable datagram sockets (RDS): kernel users of verbs and the communication manager."""
+"""Tests kernel users of verbs and of the connection manager: Debian's storage targets and initiators (NVMe over RDMA, SRP, iSER), and reliable
+datagram sockets (RDS)."""
 import subprocess
 
 from lab import cache

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests cards with two ports, with Debian's drivers."""
+"""Tests that both ports of a two-port card carry traffic independently of each other, with Debian's drivers."""
 from lab.fabric import TWO_PORTS
 from lab.testing import test
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Generates datagrams that must not harm an IPoIB interface: from random bytes to packets with a
- * single invalid field.
+ * Generates invalid datagrams, from random bytes to packets with a single invalid field. Tests send
+ * them to an IPoIB interface, which must continue to work.
  */
 #pragma once
 

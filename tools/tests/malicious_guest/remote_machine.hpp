@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Represents a guest without an operating system, whose only device is a card of weftd. It connects
-// to the card as QEMU does.
+// to the card by vfio-user, as QEMU does.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Parses command lines: a command, and arguments of the form name=value.
+// Parses command lines, which consist of a command and arguments of the form name=value.
 #pragma once
 
 #include <cstdint>

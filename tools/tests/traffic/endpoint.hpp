@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Defines one QP with its resources, and the operations that tests perform on it. It corresponds to
-// an endpoint of weft_traffic.ko.
+// an endpoint of the test module weft_traffic.ko.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Counts each kind of asynchronous event, under the names of weft_traffic.ko.
+// Counts each kind of asynchronous event, with the same names as the test module weft_traffic.ko.
 #pragma once
 
 #include <map>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Contains the main function of weft-traffic. It has the commands of weft_traffic.ko, but uses the
- * verbs library of the guest on which it runs instead of weft's kernel verbs.
+ * Contains the main function of weft-traffic. It has the commands of the test module
+ * weft_traffic.ko (hw/mlx4/tests/traffic), but uses the verbs library of the guest on which it runs
+ * instead of weft's kernel verbs.
  *
- *	weft-traffic COMMANDS ANSWERS
+ *   weft-traffic COMMANDS ANSWERS
  *
- * Both are FIFOs. A command line written to the first is answered in the second by "ok ANSWER" or
- * "failed REASON"; the commands are those of the module (hw/mlx4/tests/traffic). Runs until it is
- * killed.
+ * Both arguments are FIFOs. The program reads command lines from the first, and writes the answer
+ * to each of them to the second: "ok ANSWER" or "failed REASON". It runs until it is killed.
  */
 #include <fcntl.h>
 

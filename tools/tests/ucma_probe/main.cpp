@@ -3,12 +3,14 @@
  * Contains the main function of weft-ucma-probe, which calls /dev/infiniband/rdma_cm without a
  * library. It sends no data, and creates queue pairs only for a kernel that requires them.
  *
- *	weft-ucma-probe random SEED COUNT	random commands, from several threads
- *	weft-ucma-probe serve PORT SEED		listens on TCP PORT and UDP PORT + 1; prints "ready"
- *	weft-ucma-probe connect ADDRESS PORT SEED COUNT
- *						connects COUNT times
+ *   weft-ucma-probe random SEED COUNT
+ *       issues random commands from several threads
+ *   weft-ucma-probe serve PORT SEED
+ *       listens on TCP PORT and UDP PORT + 1, and prints "ready"
+ *   weft-ucma-probe connect ADDRESS PORT SEED COUNT
+ *       connects COUNT times
  *
- * With seed 0, serve accepts all requests, and connect fails unless all connections are
+ * With seed 0, "serve" accepts all requests, and "connect" fails unless all connections are
  * established. With another seed, both abandon some connections in each state.
  */
 #include <arpa/inet.h>

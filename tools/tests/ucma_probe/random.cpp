@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Executes random commands from several threads on the same file. The test passes if the kernel
-// reports nothing.
+// Issues random rdma_cm commands from several threads on the same open file. The test passes if the
+// kernel's log contains no report.
 #include <poll.h>
 #include <unistd.h>
 

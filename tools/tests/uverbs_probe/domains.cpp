@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Checks which files share an XRC domain, and the lifetime of the domain and of its target QPs.
+// Checks which open files share an XRC domain, and how long the domain and its target QPs exist.
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <poll.h>

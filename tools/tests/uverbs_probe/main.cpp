@@ -1,27 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * Contains the main function of weft-uverbs-probe, which misuses /dev/infiniband/uverbs0, umad0 and
- * issm0.
+ * issm0. The first argument selects what the program does:
  *
- *	weft-uverbs-probe refusals		requests that must be refused, with their errors
- *	weft-uverbs-probe methods		the same for the ioctl() interface
- *	weft-uverbs-probe bounds		how much of the device one user can use
- *	weft-uverbs-probe control-group		limits of the rdma controller
- *	weft-uverbs-probe limits		whether root can create as much as the device reports
- *	weft-uverbs-probe random SEED COUNT	random commands, from several threads
- *	weft-uverbs-probe random-mads SEED COUNT [MASK]	random agents and MADs, whose path bits are in MASK
- *	weft-uverbs-probe short-mads SEED COUNT	MADs that end within their headers
- *	weft-uverbs-probe deaths SEED TIMES	programs that are killed in each command
- *	weft-uverbs-probe ends			closing, forking, dying
- *	weft-uverbs-probe domains		XRC domains and their sharing
- *	weft-uverbs-probe stay			creates an object of each kind, prints "ready", and exits after a line of input
- *	weft-uverbs-probe stay-in-group		the same with a QP in a multicast group
- *	weft-uverbs-probe outlive		prints "ready", waits for a line; the device is removed meanwhile
- *	weft-uverbs-probe outlive-many		the same with a thousand objects
- *	weft-uverbs-probe mads			MADs: refusals, responses, bounds, closing
- *	weft-uverbs-probe mads-outlive		as outlive, for umad0 and issm0
+ *   refusals           makes requests that must be refused, and checks their errors
+ *   methods            does the same with the ioctl() interface
+ *   bounds             checks how many of the device's objects one user can create
+ *   control-group      checks the limits of the rdma controller of cgroups
+ *   limits             checks that root can create as many objects as the device reports
+ *   random SEED COUNT  issues random commands from several threads
+ *   random-mads SEED COUNT [MASK]
+ *                      registers random agents and sends random MADs, whose path bits are in MASK
+ *   short-mads SEED COUNT
+ *                      sends MADs that end within their headers
+ *   deaths SEED TIMES  starts programs and kills them during each command
+ *   ends               closes files and ends processes that have objects
+ *   domains            checks XRC domains and their sharing
+ *   stay               creates one object of each kind, prints "ready", and waits for a line
+ *   stay-in-group      does the same with a QP in a multicast group
+ *   outlive            prints "ready", and waits for a line; the device is removed meanwhile
+ *   outlive-many       does the same with a thousand objects
+ *   mads               checks MADs: refusals, responses, limits, and closing of files
+ *   mads-outlive       does the same as outlive, with umad0 and issm0
  *
- * Prints unexpected results; the exit status is 1 if there are any.
+ * The program prints unexpected results, and exits with status 1 if there are any.
  */
 #include <cstdio>
 #include <cstdlib>

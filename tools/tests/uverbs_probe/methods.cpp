@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Compares the results of the ioctl() interface with the results of write(), and lists the requests
-// that ioctl() must refuse.
+// Checks that requests by ioctl() have the same results as requests by write(), and lists the
+// requests that ioctl() must refuse.
 #include <fcntl.h>
 #include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/ib_user_ioctl_verbs.h>

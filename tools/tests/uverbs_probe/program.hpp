@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * Calls /dev/infiniband/uverbs0 without a library: it writes commands in the layout of the kernel's
- * own headers, which are not the headers that the module is built from.
+ * uapi headers, not of the headers from which weft's module is built. Therefore a wrong layout in
+ * weft's headers is detected.
  */
 #pragma once
 #include <array>

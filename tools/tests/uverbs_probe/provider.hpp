@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Defines the provider's driver-specific data. rdma-core's provider for the node's card appends it
- * to the commands that create queues, laid out as in the kernel's uapi headers.
+ * Builds the driver-specific data that the commands for queues need. It is the data that
+ * rdma-core's provider for the card would append, in the layout of the kernel's uapi headers.
  */
 #pragma once
 #include <cstdint>

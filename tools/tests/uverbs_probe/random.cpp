@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Makes random calls from several threads on the same file. The test passes if the kernel reports
-// nothing.
+// Issues random uverbs commands from several threads on the same open file. The test passes if the
+// kernel's log contains no report.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>

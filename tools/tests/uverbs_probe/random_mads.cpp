@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Uses random agents and MADs from several threads on the same file. The test passes if the kernel
-// reports nothing.
+// Registers random MAD agents and sends random MADs from several threads on the same open file. The
+// test passes if the kernel's log contains no report.
 #include <fcntl.h>
 #include <poll.h>
 #include <rdma/ib_user_mad.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests that the time server runs one guest at a time, and reports guests that leave, fall silent
-// or violate the protocol.
+// Tests that the time server runs one guest at a time, and reports guests that disconnect, do not
+// answer or violate the protocol.
 #include "virtual_time/scheduler.hpp"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Measures the subnet manager on a subnet of ten thousand hosts: 250 leaves with 40 hosts each, four spines. Its samples are interleaved with those of OpenSM
-on ibsim. Also measures weftd's resources for such a lab."""
+"""Measures the subnet manager on a fat tree of ten thousand hosts: 250 leaf switches with 40 hosts each, and four spine switches. Its samples are
+interleaved with those of OpenSM on ibsim. Also measures weftd's resources for such a lab."""
 import contextlib
 import json
 import pathlib

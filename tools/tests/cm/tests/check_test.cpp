@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests which messages from the wire are accepted. Each rule of each message is violated
-// separately.
+// Tests that valid CM messages from the network are accepted, and that messages are refused that
+// violate a single rule. Each rule of each message is tested.
 #include <functional>
 #include <vector>
 

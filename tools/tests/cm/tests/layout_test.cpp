@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Proves that accessors of the communication manager's messages touch the bits that the
+// Tests that the accessors of the communication manager's messages touch the bits that the
 // specification gives them, and no others.
 #include <cstring>
 
