@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Declares the command line of `weft attach`.
+// Declares the function that adds `weft attach` and its options to weft's command line.
 #pragma once
 
 #include <filesystem>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Declares the command lines of `weft lab`, `topology`, `run`, `hunt` and `web`.
+// Declares the functions that add `weft lab`, `topology`, `run`, `hunt` and `web` with their
+// options to weft's command line. Other programs implement these commands, and weft executes them.
 #pragma once
 
 #include <filesystem>

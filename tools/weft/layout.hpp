@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Computes the positions of the nodes in a drawing. Switches with hosts are in a row (or several,
-// if there are no other switches), with their hosts below them. Other switches are above, by their
-// distance from a host.
+// Computes the positions of the nodes in a drawing of a fabric. Switches with hosts are in a row
+// (or several, if there are no other switches), with their hosts below them. Other switches are
+// above, by their distance from a host.
 #pragma once
 
 #include <map>

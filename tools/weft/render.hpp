@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Formats the control socket's description of a fabric as text and drawings.
+// Formats the description of a fabric that weftd returns on its control socket, as text and as
+// drawings.
 #pragma once
 
 #include <cstddef>

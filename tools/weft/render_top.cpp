@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Formats the screen of `weft top`.
+// Formats the screen of `weft top` from two samples of the fabric's counters.
 #include <algorithm>
 #include <array>
 #include <cmath>

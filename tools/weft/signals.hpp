@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Receives signals through a descriptor.
+// Blocks signals and reports them through a file descriptor, for programs that must clean up before
+// they exit.
 #pragma once
 
 #include <initializer_list>

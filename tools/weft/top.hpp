@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements `weft top`.
+// Implements `weft top`, which repeatedly shows the links of the fabric with their rates and errors
+// on a terminal.
 #pragma once
 
 #include <filesystem>

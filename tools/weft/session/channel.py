@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Exchanges messages and streams of bytes between two programs: the program that starts a lab over several hosts (places.py), and the program that
-runs one place of the lab (remote_place.py).
+runs the part of the lab on one of these hosts, a place (remote_place.py).
 
 A message is one line with a JSON object. A message that would be longer than the sender's limit is sent as several lines {"part": TEXT, "more":
-BOOLEAN}, whose texts form its line. Streams are in both directions; either side may send these messages for one:
+BOOLEAN}, whose texts form its line. Each stream carries bytes in both directions. Either side may send these messages for a stream:
 
-    {"open": NUMBER, "socket": NAME}      connect to this socket of the place; from a place: to the control socket of the whole lab ("whole")
-    {"data": NUMBER, "bytes": BASE64}     at most WINDOW bytes that were not consumed yet
-    {"taken": NUMBER, "count": BYTES}     the receiver has consumed them
-    {"end": NUMBER}                       no more data in this direction
-    {"close": NUMBER}                     the stream is gone
+    {"open": NUMBER, "socket": NAME}      opens a stream to a socket of the place, or, from a place, to the control socket of the lab ("whole")
+    {"data": NUMBER, "bytes": BASE64}     carries bytes, of which at most WINDOW may be unconsumed
+    {"taken": NUMBER, "count": BYTES}     reports that the receiver has consumed these bytes
+    {"end": NUMBER}                       ends the data in this direction
+    {"close": NUMBER}                     closes the stream
 """
 import base64
 import binascii

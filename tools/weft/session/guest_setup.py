@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Determines the modules that guests in virtual time load for their cards: a setup script for each guest, which runs before the
-guest's own script, and the directory of the modules."""
+"""Writes a setup script for each guest in virtual time, which loads the modules of the guest's card before the guest's own script runs. Also provides
+the directory from which guests load these modules."""
 import pathlib
 
 import stack

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Parses the file of `--hosts`, which has a line for each host on which a place of a lab runs. A place is a part of the lab with its own weftd."""
+"""Parses the file of the option `--hosts`. It has a line for each host that runs a part of a lab, with its own weftd. Such a part is called a place.
+"""
 import dataclasses
 import ipaddress
 import re

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Keeps the connections of QEMUs to their cards while weftd is replaced. QEMU does not connect again, and often aborts if a connection closes.
+"""Keeps the connections between QEMU and its cards open while weftd is replaced. QEMU does not connect again, and often aborts if a connection
+closes.
 
-weftd passes each connection on to the session as it is made, with the messages that set it up (weftd(1), "RESTART"). While there is no weftd, the session
-answers in its place as a card that has failed: reads give all ones, writes do nothing. The next weftd gets the connection and those messages.
+When QEMU connects to a card, weftd passes a copy of the connection to the session (the program that has started weftd), with the messages that set up
+the connection (weftd(1), "RESTART"). While there is no weftd, the session answers QEMU like a card that has failed: reads return all ones, and writes
+have no effect. The next weftd gets the connection and those messages.
 """
 import array
 import collections

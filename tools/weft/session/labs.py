@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Runs a lab: weftd, and a guest for every host."""
+"""Runs a lab: starts weftd and a guest for every host, waits until the guests are ready, and stops all of them."""
 import collections
 import contextlib
 import dataclasses

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Parses the options of a command. The program weft declares and checks them (tools/weft/lab_command.cpp), and passes them to this code as arguments."""
+"""Parses the options of a command of weft-session. The program weft has declared and checked these options before (tools/weft/lab_command.cpp), and
+passes them as arguments."""
 import json
 import re
 

@@ -2,7 +2,7 @@
 """Runs a lab over several hosts. Each place of the lab file is a part of the fabric with its guests, and runs on a host of its own (remote_place.py).
 This module starts the places, and presents them as one lab to `weft run` and `weft lab`.
 
-Everything that a place sends is bounded and checked, because its host may be one that others control.
+Everything that a place sends is bounded and checked, because other people may control its host.
 """
 import contextlib
 import dataclasses

@@ -1,29 +1,30 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Implements `weft lab place`, which runs the part of a lab on one of several hosts. The program that starts the lab (places.py) starts this one by ssh or
-srun, and controls it by messages over standard input and output (channel.py). It sends
+"""Implements `weft lab place`, which runs the part of a lab on one of several hosts. The program that starts the lab (places.py) starts this one by
+ssh or srun, and controls it by messages over standard input and output (channel.py). The program that starts the lab sends these messages:
 
-    {"reserve": COUNT, "address": TEXT}     choose free TCP ports for trunks
-    {"start": {...}}            the lab and what it needs, see _Start
-    {"boot": true}              start the guests
-    {"fetch": NAME, "offset": BYTES, "remove": BOOLEAN}     send a file of the directory of logs from there on, then perhaps remove it
-    {"down": true}              end
-    {"alive": true}
+    {"reserve": COUNT, "address": TEXT}     requests COUNT free TCP ports for trunks
+    {"start": {...}}            describes the lab and its settings, see _Start
+    {"boot": true}              starts the guests
+    {"fetch": NAME, "offset": BYTES, "remove": BOOLEAN}     requests a file of the log directory from the offset on, and then perhaps its removal
+    {"down": true}              ends the lab
+    {"alive": true}             shows that the sender is alive
 
-and this program sends
+This program sends these messages:
 
-    {"hello": PROTOCOL, "version": TEXT, "node": TEXT, "address": TEXT or null, "logs": TEXT}   logs: the directory of its logs
-    {"port": NUMBER}            the first of COUNT ports that are free, one after the other
-    {"serves": [HOST...]}       weftd serves the place, which has these guests
-    {"up": true}                the guests are up
-    {"report": TEXT}, {"note": TEXT}    progress; an event such as a restart of weftd
-    {"file": NAME, "offset": BYTES, "bytes": BASE64}    a part of a log
-    {"fetched": NAME, "size": BYTES or null}    the size of the file of which parts were sent; null if there is none
-    {"failed": TEXT, "incomplete": [TEXT...]}   the reason why the place has ended, and what is missing of the logs
-    {"ended": true, "incomplete": [TEXT...]}    after "down"
-    {"alive": true}
+    {"hello": PROTOCOL, "version": TEXT, "node": TEXT, "address": TEXT or null, "logs": TEXT}   is the first message; "logs" is the log directory
+    {"port": NUMBER}            reports the first of COUNT free ports with consecutive numbers
+    {"serves": [HOST...]}       reports that weftd serves the place, which has these guests
+    {"up": true}                reports that the guests are up
+    {"report": TEXT}            reports progress
+    {"note": TEXT}              reports an event such as a restart of weftd
+    {"file": NAME, "offset": BYTES, "bytes": BASE64}    contains a part of a requested file
+    {"fetched": NAME, "size": BYTES or null}    follows the last part, and has the size of the file, or null if there is no such file
+    {"failed": TEXT, "incomplete": [TEXT...]}   has the reason why the place has ended, and which logs are incomplete
+    {"ended": true, "incomplete": [TEXT...]}    answers "down"
+    {"alive": true}             shows that the sender is alive
 
-Nothing stays on the host. The lab runs in a process of its own. Its parent waits for it and removes its directory, also if the lab's process was
-killed. The lab ends when standard input is closed, or when nothing has arrived for SILENCE seconds.
+No files of the lab stay on the host. The lab runs in a child process. The parent waits for the child and removes the lab's directory, even if the
+child was killed. The lab ends when standard input is closed, or when no message has arrived for SILENCE seconds.
 """
 import contextlib
 import ctypes

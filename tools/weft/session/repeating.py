@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Implements `weft run --deterministic`: a lab in virtual time, in which the same seed gives an identical run, down to the last packet. The actions
-of --at, --capture and --timeout are scheduled before the run starts."""
+of the options --at, --capture and --timeout are scheduled before the run starts, so that they happen at the same virtual time in each run."""
 import json
 import pathlib
 import random

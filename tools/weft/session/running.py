@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Implements `weft run`: a lab for one command, which runs in the lab's guests. weft passes on its output, and exits with its status."""
+"""Implements `weft run`, which starts a lab, runs one command in its guests, and stops the lab. weft passes on the command's output, and exits with
+its status."""
 import contextlib
 import pathlib
 import re

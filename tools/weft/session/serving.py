@@ -1,13 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Runs a lab in the background, and serves the socket through which commands reach its guests: `weft lab up`, `shell`, `restart`, `console`, `check`, `upgrade`
-and `down`.
+"""Runs a lab in the background, and serves the socket through which commands reach its guests: `weft lab up`, `shell`, `restart`, `console`, `check`,
+`upgrade` and `down`.
 
-A client of the socket DIR/lab.sock sends one line with a JSON object. {"settle": [HOST...]}, {"restart": [HOST...]}, {"log": HOST}, {"check":
-true}, {"upgrade": PROGRAM or null} and {"down": true} are answered by JSON objects, one per line: {"err"} with text, then {"status"}, for "log" with {"path"} (and
-{"copy": true} if the file is the copy of one on another host, which the next request continues), or {"error"}.
-After {"host", "words", "terminal": [ROWS, COLUMNS] or null, "environment"} both sides exchange frames of the guest's agent (lab/process.py)
-with the number 0: input, resize and kill from the client; out, err and consumed to it, and finally exit, or FAILED with the reason. If a
-client disconnects, its command gets a hang-up.
+A client of the socket DIR/lab.sock sends one line with a JSON object, which is a request:
+
+    {"settle": [HOST...]}       starts and stops guests after hosts were added and removed, and restarts these guests
+    {"restart": [HOST...]}      restarts these guests
+    {"log": HOST}               requests the path of the guest's console output
+    {"check": true}             requests kernel reports and exits of guests and weftd since the last check
+    {"upgrade": PROGRAM or null}    replaces weftd
+    {"down": true}              ends the lab
+
+The answer consists of JSON objects, one per line: any number of {"err"} with a text, and then {"status"}, or for "log" {"path"}, or {"error"}.
+{"path"} has {"copy": true} if the file is a copy of a file on another host; the next request for it extends the copy.
+
+The request {"host", "words", "terminal": [ROWS, COLUMNS] or null, "environment"} runs a command. After it, both sides exchange frames of the guest's
+agent (lab/process.py) with the number 0. The client sends input, resize and kill. It receives out, err and consumed, and finally exit, or FAILED with
+the reason. If a client disconnects, its command gets SIGHUP.
 """
 import contextlib
 import errno

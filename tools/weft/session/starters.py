@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Defines starters, which start the program of each place (`weft lab place`) on its host, with its standard input and output. There are two, ssh and Slurm's
-srun. A starter has
+"""Defines starters, which start the program of each place (`weft lab place`) on its host and are connected to the program's standard input and
+output. There are two starters: one uses ssh, the other Slurm's srun. A starter has these members:
 
-    hosts                     a name of each place's host, for messages
-    longest                   bytes of the longest line that a place may send
-    connect_timeout           seconds until all places have sent their first message, or None: without a limit
+    hosts                     contains a name of each place's host, for messages
+    longest                   is the maximum length in bytes of a line that a place may send
+    connect_timeout           is the number of seconds in which all places must send their first message, or None if there is no limit
     start(receive, ended)     starts the programs. receive(number, line) is called on other threads for each line of a place, and
-                              ended(number, reason) once after the last one
-    send(number, message)     raises channel.Closed if the program is gone
-    said()                    what the scheduler itself has reported, as lines: it may be why places have failed
-    address(number)           the numeric address and the port for the place's trunks that the user has given, each None if not
+                              ended(number, reason) once after the last line
+    send(number, message)     sends a message to a place, or raises channel.Closed if the program has exited
+    said()                    returns messages of the scheduler itself, as lines, which may explain why places have failed
+    address(number)           returns the numeric address and the port that the user has given for the place's trunks, each None if not given
     finish(seconds)           closes the programs' standard input, waits until they have exited, and terminates those that have not
 
 start() and finish() are called on the main thread, because the kernel terminates ssh when the thread that started it exits.

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Runs weftd as a child process of the session: starts and watches it, restarts it after a crash, and replaces it by another program."""
+"""Runs weftd as a child process of weft-session: starts and watches it, restarts it after a crash, and replaces it by another version of weftd (`weft
+lab upgrade`)."""
 import contextlib
 import os
 import resource

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Serves the control socket of a whole lab over several hosts. It accepts the requests of weftd's control socket, passes each on to the weftds that it
-concerns, and merges their answers into one, as one weftd would give it for the whole lab. Clients need no change.
+"""Serves the control socket of a lab that runs on several hosts. It accepts the same requests as weftd's control socket, passes each request on to
+the weftds that it concerns, and merges their answers into the answer that a single weftd would give for the whole lab. Therefore clients such as
+`weft top` need no change.
 
-The program that starts the lab serves it (places.py), because it has a connection to every place, and the lab does not outlive it. The programs that
-run the places serve a socket on their hosts, too, whose requests they pass on to the one that has started the lab (remote_place.py).
+The program that starts the lab (places.py) serves this socket, because this program has a connection to every place, and the lab does not outlive it.
+The programs that run the places (remote_place.py) serve a socket on their hosts, too, and pass its requests on to the program that has started the
+lab.
 
-An answer has "missing": [{"place", "host", "reason"}], the places that have not answered in time. The request does not wait longer for them.
+The entry "missing": [{"place", "host", "reason"}] of an answer lists the places that have not answered in time.
 """
 import contextlib
 import heapq

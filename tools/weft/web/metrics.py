@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Formats the latest sample as text for Prometheus."""
+"""Formats the latest sample of the lab's counters and states in the text format of Prometheus."""
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Finds the user of the program at the other end of a loopback connection."""
+"""Finds the user of the program at the other end of a loopback connection, so that `weft web` can refuse other users."""
 import ipaddress
 import pathlib
 import sys

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Polls weftd once per interval for all viewers together, and keeps the latest results."""
+"""Requests the state of the lab from weftd once per interval, and stores the latest results. All viewers of `weft web` share these results, so that
+more viewers do not cost weftd more."""
 import array
 import asyncio
 import collections

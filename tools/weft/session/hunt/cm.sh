@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-# Defines the steps of the scenario cm, for bash in a guest. Each step runs in its own process.
+# Defines the shell functions that perform the steps of the scenario cm of `weft hunt` in a guest. Each step runs in its own process.
 probe=/share/weft-ucma-probe
 number=${HOSTNAME#node} port=7400
 child=ib0.8001

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Implements the commands of `weft hunt`: it runs many seeds of a scenario, several at a time, and replays or reduces one schedule."""
+"""Implements the commands of `weft hunt`: one runs the schedules of many seeds, several at a time; the others replay or reduce a single schedule."""
 import collections
 import contextlib
 import os

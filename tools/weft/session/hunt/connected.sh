@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-# Defines the steps of the scenario connected, in addition to the steps of the scenario ipoib, for bash in a guest.
+# Defines the shell functions that perform the steps of the scenario connected of `weft hunt` in a guest. This scenario also has the steps
+# of the scenario ipoib.
 mode() { put "$2" "$net/$1/mode"; }
 # Gives an interface its address. All children have addresses in one network, because both hosts rarely have more than one.
 connect() {

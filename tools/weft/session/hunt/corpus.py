@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Reads and writes the directory of a hunt: its settings in hunt.json, the verdict of seed N in seeds/N.json, and, if it did not pass, its
-schedule in found/N.hunt and its consoles in found/N."""
+"""Reads and writes the directory in which `weft hunt` stores its results. hunt.json contains the settings, and seeds/N.json the verdict of seed N. If
+the run of seed N did not pass, found/N.hunt contains its schedule, and found/N the output of the guests' consoles."""
 import json
 import os
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-# Performs the steps of a schedule in a guest, in bash. The lines appended to this file call `at` for each step. Each step is logged on the console.
+# Performs the steps of a schedule of `weft hunt` in a guest. trial.py appends lines to this file that call the function `at` for each step.
+# Each step is logged on the console.
 exec {never}<> <(:)
 pause() { read -rt "$1" -u $never; }
 log() { echo "weft-hunt: $*" >/dev/kmsg; }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-# Defines the steps of the scenario ipoib, for bash in a guest. Each step runs in its own process. put and by_ip (guest.sh) make the step's Nth
-# allocation fail.
+# Defines the shell functions that perform the steps of the scenario ipoib of `weft hunt` in a guest. Each step runs in its own process. The
+# functions put and by_ip (guest.sh) make the Nth allocation of a step fail, if the schedule requests it.
 net=/sys/class/net
 create_child() { put "0x$1" $net/ib0/create_child; }
 delete_child() { put "0x$1" $net/ib0/delete_child; }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Reduces a schedule by delta debugging: removes steps until no single step can be removed without losing the report."""
+"""Reduces a schedule by delta debugging: removes steps until the kernel report would no longer occur if any single step were removed."""
 
 
 def reduce(steps, fails):

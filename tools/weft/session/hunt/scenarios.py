@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Generates the schedules of a scenario. A scenario has a table of actions, from which steps are chosen at random, and a script with the functions
-of the steps, which guests run.
+"""Generates random schedules for a scenario. A scenario consists of a table of actions, from which the steps of a schedule are chosen at random, and
+of a shell script with a function for each action, which guests run.
 
-An action knows the state in which its host would be if nothing had failed, so most steps apply. If a step does not apply because an earlier one
-failed, its program fails, which is ignored.
+Each action is chosen depending on the state that its host would have if all earlier steps had succeeded, so most steps are possible. If a step is not
+possible because an earlier one has failed, its command fails, and this failure is ignored.
 """
 import dataclasses
 import hashlib

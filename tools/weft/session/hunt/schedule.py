@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Reads and writes schedules. A schedule is a list of steps that are performed in a lab at given times. Its file has one line for each step;
-it can also be written by hand:
+"""Reads and writes schedules. A schedule is a list of steps that are performed in a lab at given times. Its file has one line for each step; it can
+also be written by hand:
 
     scenario ipoib
     seed 17
@@ -8,9 +8,9 @@ it can also be written by hand:
     6.250 node1 create_child 0x8001 fail=37
     7.000 fabric link down node1
 
-A step is a time (seconds since the start of the lab), a host or `fabric`, and a function of the scenario's script with its arguments, or a change as in
-`weft run --at`. fail=N fails the Nth object that the step allocates, fail=any:N the Nth allocation of objects or
-pages.
+A step consists of a time in seconds since the start of the lab, a host, and a function of the scenario's script with its arguments. Instead of the
+host, it may have the word `fabric` and a change as in `weft run --at`. fail=N makes the Nth allocation of an object in the step fail; fail=any:N
+counts allocations of pages, too.
 """
 import dataclasses
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Runs a schedule once, and determines its verdict."""
+"""Runs a schedule once in a lab in virtual time, and determines the verdict: passed, a kernel report, or guests that do not continue."""
 import dataclasses
 import os
 import pathlib

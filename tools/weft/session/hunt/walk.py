@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Generates the schedules of a walk: a card is probed or removed, and seed N makes the Nth allocation fail. Nothing else is random, so every allocation
-fails in one of the runs."""
+"""Generates the schedules of the scenarios probe and removal, in which a card is probed or removed while an allocation fails. Seed N selects the Nth
+allocation, so with enough seeds each allocation fails in one run. Nothing is random."""
 from hunt.schedule import Schedule, Step
 
 STEPS = {"probe": ("unbind", "probe"), "removal": ("removal",)}     # the last one has the failing allocation

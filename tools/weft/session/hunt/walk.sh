@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-# Defines the steps of the scenarios probe and removal, for bash in a guest.
+# Defines the shell functions that perform the steps of the scenarios probe and removal of `weft hunt` in a guest.
 
 # walk FILE: writes the card's address to a file while the Nth allocation fails. The file with N is opened first, because opening it allocates memory. If
 # N is not yet zero afterwards, the operation has fewer allocations.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Sends requests to the server, and contains functions that all parts of the page use. Names and texts from the lab only ever become text nodes.
+// Sends requests to the server, and contains functions that all parts of the page use. Names and texts from the lab are inserted only as text nodes,
+// never as HTML, because guests can choose them.
 
 const KEY = 'weft-token';
 const TIMEOUT = 15000;     // ms for an answer

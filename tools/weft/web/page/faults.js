@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Describes the faults that buttons inject; Documentation/fault-injection.rst documents how drivers react to them.
+// Defines the texts for the faults that buttons inject, and which faults need a confirmation. Documentation/fault-injection.rst documents how drivers
+// react to them.
 
 // A harmful fault needs a confirmation: it may crash a guest, or reset or stop its card.
 const harmful = (text) => ({ text, harmful: true });

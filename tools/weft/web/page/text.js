@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Shows long texts: weftd's log and the consoles of guests.
+// Shows the views with long texts: weftd's log, and the consoles of guests.
 import { $, get, naturally, say } from './base.js';
 import { state } from './model.js';
 
