@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements the control socket's server: its clients, and the lines from and to them.
+// Implements the server of the control socket: accepts its clients, reads lines with requests from
+// them, and writes the lines of the responses.
 #include <algorithm>
 #include <array>
 #include <cerrno>

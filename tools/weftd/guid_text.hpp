@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Converts GUIDs to text for responses and messages, because some JSON readers lose 64-bit
-// precision.
+// Converts GUIDs to text for responses and messages. JSON numbers are not used, because some JSON
+// parsers lose precision of 64-bit numbers.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Parses the table [sm] of a lab file: the subnet manager and its partitions.
+// Parses the table [sm] of a lab file, which configures the subnet manager and its partitions.
 #pragma once
 
 #include "weftd/lab_section.hpp"

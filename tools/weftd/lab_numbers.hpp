@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Derives the numbers of hosts and links, and the order of ports, from the lab file, so that they
-// are the same in each part of a lab and at each start.
+// Assigns numbers to the hosts and links of a lab, and determines the order of ports, from the
+// contents of the lab file. Therefore the numbers are the same at each start, and in each daemon if
+// several daemons run parts of the lab.
 #pragma once
 
 #include <vector>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Computes the part of a lab that one daemon runs if several daemons run the lab together. Each of
-// these daemons is a place.
+// Computes the part of a lab that one daemon runs, if several daemons run the lab together. Such a
+// part is called a place.
 #pragma once
 
 #include <string>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Runs a lab: holds the fabric, its cards with their servers, and the subnet manager.
+// Runs a lab: owns the emulated fabric, the cards with the servers to which guests connect, and the
+// subnet manager, and changes them on request.
 #pragma once
 
 #include <filesystem>

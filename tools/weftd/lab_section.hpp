@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Reads a table of a lab file (weft-lab.toml(5)): values by key, and errors with their line.
+// Reads a table of a lab file (weft-lab.toml(5)): returns values by their keys, and reports errors
+// with the number of the line.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Writes the daemon's log: lines as text or as JSON, at a limited rate. The latest lines are kept
-// in memory for clients.
+// Writes the log of weftd, as lines of text or of JSON. The rate of lines is limited, and the
+// latest lines are kept in memory for clients of the control socket.
 #pragma once
 
 #include <chrono>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Samples the state of a running lab that `weft top` and `weft web` poll. One response covers all
-// ports, takes no lock of the fast path, and has a size that depends only on the lab. The client
-// computes the rates.
+// Samples the state of a running lab that `weft top` and `weft web` poll. One response contains the
+// counters of all ports. To create it, weftd takes no lock that forwarding a packet takes. Clients
+// compute rates from two responses.
 #pragma once
 
 #include <vector>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Divides the nodes of a lab among the daemons (places) that run it together, so that the places
-// have similar weights and few links are cut.
+// Divides the nodes of a lab among the daemons (places) that run it together, so that each daemon
+// runs about the same number of hosts, and few links connect nodes of different daemons.
 #pragma once
 
 #include <cstddef>

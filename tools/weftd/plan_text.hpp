@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Describes a plan (lab_plan.hpp) to users, as text, and to programs, as JSON (`weft lab plan`).
+// Formats the plan of a lab that several daemons run together (lab_plan.hpp) for `weft lab plan`:
+// as text for users, and as JSON for programs.
 #pragma once
 
 #include <set>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Reports the state of weftd to the service manager, which is usually systemd; see sd_notify(3).
+// Notifies the service manager (usually systemd) of the state of weftd, by the protocol of
+// sd_notify(3).
 #pragma once
 
 #include <string_view>

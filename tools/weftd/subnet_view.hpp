@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Describes the nodes as the lab's subnet manager sees them: LIDs, partitions and routes, as its
-// last sweep has configured them.
+// Describes the LIDs, partitions and routes of nodes as the last sweep of the lab's own subnet
+// manager has configured them.
 #pragma once
 
 #include <memory>

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests that a malicious guest, which controls its agent and its console, cannot make the session process of `weft run` or `weft lab` use unbounded
-memory or disk space, and cannot disturb other guests."""
+"""Tests that a malicious guest, which controls its console and its agent (the program in a guest that runs weft's commands), cannot make the session
+process of `weft run` or `weft lab` use unbounded memory or disk space, and cannot disturb other guests."""
 import os
 import pathlib
 import resource

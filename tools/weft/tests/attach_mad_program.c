@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Queries another node through libibmad, which calls libibumad. attach_test.py compiles it and runs
-// it on a node. Its arguments are the LID and the port GUID of another node; it prints what it
-// finds.
+// Queries another node through libibmad, which calls libibumad. attach_test.py compiles this
+// program and runs it attached to a node. The arguments are the LID and the port GUID of the other
+// node. The program prints the results of its queries.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

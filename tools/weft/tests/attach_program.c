@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Uses libibumad in ways that the stock programs do not. attach_test.py compiles it and runs it on
-// nodes. The first argument selects the action, whose results it prints.
+// Uses libibumad in ways that the stock programs do not. attach_test.py compiles this program and
+// runs it attached to nodes. The first argument selects an action, whose results the program
+// prints.
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Provides a headless Chromium that tests share, because it takes seconds to start."""
+"""Provides a headless Chromium, which several tests share because Chromium takes seconds to start."""
 import atexit
 import functools
 import subprocess

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests the interface to CI systems: scripts/ci/run, and the steps of the GitHub Action and the GitLab template."""
+"""Tests the script that CI systems call (scripts/ci/run), and the steps of the GitHub Action and of the GitLab template, with a stub of the program
+weft."""
 import os
 import pathlib
 import shutil

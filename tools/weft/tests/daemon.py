@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Provides a weftd for one test, without guests, and its clients."""
+"""Starts a weftd without guests for one test, and clients of it such as `weft web`, and stops them afterwards."""
 import contextlib
 import json
 import os

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests which modules `weft run --deterministic --stack` has guests load, without guests."""
+"""Tests, without guests, that `weft run --deterministic --stack` loads the right modules in guests."""
 import pathlib
 import sys
 import tempfile

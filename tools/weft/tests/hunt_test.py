@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests `weft hunt` without guests: schedules, signatures, the corpus, reduction, exit status."""
+"""Tests `weft hunt` without guests: the generation and reduction of schedules, the signatures of kernel reports, the files with results, and the exit
+status."""
 import contextlib
 import dataclasses
 import io

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Measures the host resources of an idle weftd with a thousand cards, under a host's default limits; and of one with ten thousand end nodes
-without guests.
+"""Tests that an idle weftd stays within limits on the host's resources, first with a thousand cards, and then with ten thousand end nodes without
+guests. The process has the default limits of a host.
 
     idle_test.py WEFTD
 """

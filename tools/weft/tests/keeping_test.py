@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests that the session answers QEMU after weftd has exited, and passes the connection on to the next weftd."""
+"""Tests that weft-session, which starts weftd, answers QEMU after weftd has exited, and passes QEMU's connection on to the next weftd."""
 import array
 import errno
 import os

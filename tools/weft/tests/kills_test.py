@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Kills weftd ten times at random moments and starts it again as the session does. Clients of the test use the cards in QEMU's place; there are no guests.
+"""Tests that clients can use their cards and links after weftd was killed ten times at random moments and was started again, as weft-session does it.
+The test's own clients replace QEMU; there are no guests.
 
     kills_test.py WEFTD
 """

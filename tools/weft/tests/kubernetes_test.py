@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests the example for Kubernetes: its objects have the right fields, and its commands form one subnet. There is no Kubernetes.
+"""Tests the example for Kubernetes: its objects have the right fields, and its commands form one subnet. The test needs no Kubernetes.
 
     kubernetes_test.py WEFT WEFTD [TEST...]
 """

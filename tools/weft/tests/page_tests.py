@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests the page of `weft web` in a browser. browser_test.py runs these tests."""
+"""Contains tests that the page of `weft web` shows alarms, hosts and errors correctly in a browser. browser_test.py runs these tests."""
 import json
 import re
 import socket

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests that one lab file gives the same subnet on one daemon, two and four.
+"""Tests that one lab file gives the same subnet if one, two or four daemons run the lab.
 
     places_test.py WEFT WEFTD LIBRARY [TEST...]
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests `weft lab` and `weft run` without guests: finding and checking kernels, scripts with parts, output, refusals."""
+"""Tests the parts of `weft lab` and `weft run` that need no guests: how kernels are found and checked, how scripts are split by host, how guests are
+started and replaced, what is printed, and which arguments are refused."""
 import contextlib
 import errno
 import gzip

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests that a file of test cases exits with a separate status if cases are skipped, so that ctest does not show the test as passed."""
+"""Tests that a Python file of test cases exits with status 77 if a case is skipped, so that ctest shows the test as skipped and not as passed."""
 import pathlib
 import re
 import subprocess

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Replaces the program weft in tests of programs that call it, and records its arguments."""
+"""Provides a stub of the program weft, which records its arguments, for tests of programs that call weft."""
 import json
 import pathlib
 import tempfile

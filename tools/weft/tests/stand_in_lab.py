@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Replaces a lab's process in tests of consoles: it reports the file that a test chooses as a host's console."""
+"""Provides a stub of the process of a lab (`weft lab up`), for tests of consoles. As the console output of a host, it reports a file that the test
+chooses."""
 import contextlib
 import json
 import socket

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests the exit status of `weft run`, without guests."""
+"""Tests the exit status of `weft run` after failures, and that its logs are kept. Simulated guests replace real ones."""
 import contextlib
 import io
 import pathlib

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests a trunk between two daemons: one subnet, seen from both by the unmodified programs of infiniband-diags.
+"""Tests a trunk between two daemons: unmodified programs of infiniband-diags, attached to nodes of either daemon, see one subnet.
 
     trunk_test.py WEFT WEFTD LIBRARY [TEST...]
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests changes of a running lab by `weft lab apply`.
+// Tests that `weft lab apply` changes a running lab to match another lab file.
 #include <atomic>
 #include <chrono>
 #include <filesystem>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests the requests of the control socket on a running lab.
+// Tests that requests on the control socket return the state of a running lab and change it.
 #include "weftd/control.hpp"
 
 #include <chrono>

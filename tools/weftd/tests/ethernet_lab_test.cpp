@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests Ethernets in a lab: the lab file, changes of a running lab, and the control socket.
+// Tests Ethernet segments in a lab: their tables in the lab file, their changes in a running lab,
+// and the requests about them on the control socket.
 #include <filesystem>
 #include <memory>
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests that each log line names its component. In JSON format it is one valid object, whatever
-// characters the message contains. The log history is limited.
+// Tests that each log line names its component. In JSON format each line is a valid object,
+// whatever characters the message contains. The number of lines that are kept in memory is limited.
 #include "weftd/log.hpp"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests daemons that each run a part of one lab: names, faults, changes and the subnet manager must
-// be those of the whole lab.
+// Tests daemons that run one lab together, each of them a part: names, faults, changes and the
+// subnet manager must be the same as if one daemon ran the whole lab.
 #include <algorithm>
 #include <chrono>
 #include <filesystem>

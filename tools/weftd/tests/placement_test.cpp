@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests how the nodes of a lab are divided among several daemons: evenly, along few links, and
-// respecting the lab file.
+// Tests that the nodes of a lab are divided evenly among several daemons, that few links connect
+// nodes of different daemons, and that nodes stay at the places that the lab file specifies.
 #include "weftd/placement.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Provides lab files and helpers for tests of labs that several daemons run together.
+// Provides lab files and functions for tests of labs that several daemons run together.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Measures how the costs of a lab grow with its size: packets through one switch by several threads, and starts and resources of weftd with N and 2N hosts,
-whose samples are interleaved. A ratio of 2 is linear growth."""
+"""Measures how the costs of a lab grow with its size. One benchmark sends packets through one switch from one to eight threads. The other compares
+the start time and the resources of weftd with N and with 2N hosts, with interleaved samples. A ratio of 2 means linear growth."""
 import json
 import os
 import pathlib

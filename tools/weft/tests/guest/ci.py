@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Runs scripts/ci/run with guests, as a user's CI job does, and checks the files that it keeps."""
+"""Tests that scripts/ci/run works with guests as in a user's CI job, and keeps consoles, logs, the capture and the JUnit XML file."""
 import os
 import subprocess
 import xml.etree.ElementTree

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests `weft run --deterministic --stack linux`: the kernel's own RDMA stack in virtual time."""
+"""Tests `weft run --deterministic --stack linux`, with which guests run the kernel's own RDMA stack in virtual time."""
 import subprocess
 
 from lab.testing import test

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests that a lab can be changed while its guests run, and that weftd can be restarted."""
+"""Tests that hosts can be added to and removed from a lab while its guests run, and that guests keep running when weftd is restarted."""
 import re
 import subprocess
 

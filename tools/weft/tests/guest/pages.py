@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Runs the commands of documentation pages and checks that their output contains what the page shows."""
+"""Provides the function that runs the commands of a documentation page, and checks that their output contains what the page shows."""
 import os
 import pathlib
 import re

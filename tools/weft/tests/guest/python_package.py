@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Runs the examples of the pytest plugin with a lab, as a user does."""
+"""Tests that the examples of the pytest plugin pass with a lab with guests, as a user runs them."""
 import os
 import subprocess
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Runs the commands of README.md that start a lab."""
+"""Tests that the commands of README.md that start a lab work as written."""
 import contextlib
 import os
 import pathlib

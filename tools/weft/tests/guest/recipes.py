@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Runs Documentation/recipes.rst as written. Where a recipe needs the user's own software, Debian's is used."""
+"""Tests that the commands of Documentation/recipes.rst work as written. Where a recipe needs software that users build themselves, the test uses
+Debian's."""
 import pathlib
 import re
 

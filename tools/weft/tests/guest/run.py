@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests `weft run`, which starts guests for one command."""
+"""Tests that `weft run` starts guests, runs one command in them, returns its output and status, and stops the guests, also on Ctrl-C."""
 import hashlib
 import os
 import pathlib

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Runs Documentation/tutorials.rst as written."""
+"""Tests that the commands of Documentation/tutorials.rst work as written and print what the page shows."""
 import pathlib
 import re
 

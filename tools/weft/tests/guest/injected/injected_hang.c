@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Contains an injected defect: a wait that never ends and that no signal interrupts. */
+/*
+ * Contains an injected defect: a task waits without end, and no signal interrupts the wait. The
+ * kernel must report a hung task.
+ */
 #include <linux/completion.h>
 #include <linux/module.h>
 

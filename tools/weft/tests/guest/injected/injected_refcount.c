@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Contains an injected defect: one more reference is dropped than was taken. */
+/* Contains an injected defect: the module drops one reference more than it has taken. */
 #include <linux/module.h>
 #include <linux/refcount.h>
 
