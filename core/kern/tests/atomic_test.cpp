@@ -21,7 +21,7 @@ struct Adder {
 };
 
 /* Additions from several threads are all counted. */
-void atomic_adds_are_not_lost(kern::kunit::Test &test)
+void concurrent_atomic_additions_are_all_counted(kern::kunit::Test &test)
 {
 	kern::Atomic<u64> counter{0};
 	Adder adders[4] = {{&counter}, {&counter}, {&counter}, {&counter}};
@@ -65,5 +65,5 @@ void compare_exchange_succeeds_only_on_the_expected_value(kern::kunit::Test &tes
 
 } // namespace
 
-KUNIT_SUITE(kern_atomic, KUNIT_CASE(atomic_adds_are_not_lost),
+KUNIT_SUITE(kern_atomic, KUNIT_CASE(concurrent_atomic_additions_are_all_counted),
 	    KUNIT_CASE(compare_exchange_succeeds_only_on_the_expected_value));

@@ -10,7 +10,7 @@ namespace
  * The amount taken never exceeds the limit, however it is requested; returned amounts can be taken
  * again.
  */
-void budget_is_never_exceeded(kern::kunit::Test &test)
+void amount_taken_from_a_budget_never_exceeds_its_limit(kern::kunit::Test &test)
 {
 	kern::Budget budget(10, -EDQUOT);
 
@@ -53,5 +53,5 @@ void budget_charge_is_returned_to_the_budget_once(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(kern_budget, KUNIT_CASE(budget_is_never_exceeded),
+KUNIT_SUITE(kern_budget, KUNIT_CASE(amount_taken_from_a_budget_never_exceeds_its_limit),
 	    KUNIT_CASE(budget_charge_is_returned_to_the_budget_once));

@@ -24,7 +24,7 @@ struct Shown {
  * A read returns what the object prints. Written data are passed to the object, and its result is
  * returned.
  */
-void debugfs_file_passes_reads_and_writes_to_its_object(kern::kunit::Test &test)
+void debugfs_reads_and_writes_call_the_methods_of_the_file(kern::kunit::Test &test)
 {
 	Shown shown;
 	kern::debugfs::File file(kern::method<&Shown::show>, kern::method<&Shown::write>, &shown);
@@ -58,5 +58,5 @@ void debugfs_names_can_be_reused_after_removal(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(kern_debugfs, KUNIT_CASE(debugfs_file_passes_reads_and_writes_to_its_object),
+KUNIT_SUITE(kern_debugfs, KUNIT_CASE(debugfs_reads_and_writes_call_the_methods_of_the_file),
 	    KUNIT_CASE(debugfs_names_can_be_reused_after_removal));

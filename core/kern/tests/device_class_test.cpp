@@ -57,7 +57,7 @@ void device_class_name_can_be_reused_after_removal(kern::kunit::Test &test)
 }
 
 /* Written data are passed to the object, and its error is returned to the writer. */
-void device_class_file_passes_writes_to_its_object(kern::kunit::Test &test)
+void device_class_attribute_write_calls_the_store_method(kern::kunit::Test &test)
 {
 	Value value;
 	kern::sysfs::File file(kern::method<&Value::show>, kern::method<&Value::store>, &value);
@@ -97,4 +97,4 @@ void misc_device_name_can_be_reused_only_after_removal(kern::kunit::Test &test)
 
 KUNIT_SUITE(kern_device_class, KUNIT_CASE(misc_device_name_can_be_reused_only_after_removal),
 	    KUNIT_CASE(device_class_name_can_be_reused_after_removal),
-	    KUNIT_CASE(device_class_file_passes_writes_to_its_object));
+	    KUNIT_CASE(device_class_attribute_write_calls_the_store_method));

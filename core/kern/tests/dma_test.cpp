@@ -47,7 +47,7 @@ void dma_pool_allocations_are_aligned_and_disjoint(kern::kunit::Test &test)
 }
 
 /* A whole page and a part of a page can be mapped; the part keeps its offset within the page. */
-void streaming_mapping_keeps_the_offset_within_the_page(kern::kunit::Test &test)
+void dma_address_of_a_streaming_mapping_keeps_the_page_offset(kern::kunit::Test &test)
 {
 	kern::kunit::FakeDevice device("kern-dma");
 	ASSERT_TRUE(device.native() != nullptr);
@@ -112,5 +112,5 @@ void sg_table_mapping_covers_all_its_pages(kern::kunit::Test &test)
 
 KUNIT_SUITE(kern_dma, KUNIT_CASE(coherent_buffer_is_zeroed_and_page_aligned),
 	    KUNIT_CASE(dma_pool_allocations_are_aligned_and_disjoint),
-	    KUNIT_CASE(streaming_mapping_keeps_the_offset_within_the_page),
+	    KUNIT_CASE(dma_address_of_a_streaming_mapping_keeps_the_page_offset),
 	    KUNIT_CASE(sg_table_mapping_covers_all_its_pages));

@@ -88,7 +88,7 @@ int incoming(u16 pkey)
 }
 
 /* A limited member's request to a full member has the P_Key of the limited one. */
-void interface_lookup_ignores_pkey_membership(Test &test)
+void ip_interface_lookup_ignores_the_pkey_membership_bit(Test &test)
 {
 	{
 		PartitionInterface interface;
@@ -103,4 +103,4 @@ void interface_lookup_ignores_pkey_membership(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(kern_ip, KUNIT_CASE(interface_lookup_ignores_pkey_membership));
+KUNIT_SUITE(kern_ip, KUNIT_CASE(ip_interface_lookup_ignores_the_pkey_membership_bit));

@@ -98,7 +98,7 @@ void irq_guard_restores_the_interrupt_state(kern::kunit::Test &test)
 }
 
 /* The data of a Locked are accessed under the lock, and with() returns the result of its body. */
-void locked_data_is_accessed_under_the_lock(kern::kunit::Test &test)
+void locked_with_calls_its_function_under_the_lock(kern::kunit::Test &test)
 {
 	kern::Locked<int, kern::IrqSpinLock> number(KERN_LOCK_CLASS("test.locked"), 5);
 	bool off = false;
@@ -159,7 +159,7 @@ void readers_share_a_lock_and_trylock_of_a_held_mutex_fails(kern::kunit::Test &t
 }
 
 /* A task that holds a NoIoMutex allocates without I/O, as work items do. */
-void lock_13_noio_mutex_implies_noio_allocations(kern::kunit::Test &test)
+void lock_13_allocations_under_a_noio_mutex_do_no_io(kern::kunit::Test &test)
 {
 	kern::NoIoMutex outer{KERN_LOCK_CLASS("kern_test.noio_outer")};
 	kern::NoIoMutex inner{KERN_LOCK_CLASS("kern_test.noio_inner")};
@@ -178,10 +178,10 @@ void lock_13_noio_mutex_implies_noio_allocations(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(kern_lock, KUNIT_CASE(lock_13_noio_mutex_implies_noio_allocations),
+KUNIT_SUITE(kern_lock, KUNIT_CASE(lock_13_allocations_under_a_noio_mutex_do_no_io),
 	    KUNIT_CASE(spin_lock_is_exclusive), KUNIT_CASE(bh_lock_is_exclusive),
 	    KUNIT_CASE(irq_lock_is_exclusive), KUNIT_CASE(mutex_is_exclusive),
 	    KUNIT_CASE(rw_lock_has_one_writer_at_a_time),
 	    KUNIT_CASE(irq_guard_restores_the_interrupt_state),
-	    KUNIT_CASE(locked_data_is_accessed_under_the_lock),
+	    KUNIT_CASE(locked_with_calls_its_function_under_the_lock),
 	    KUNIT_CASE(readers_share_a_lock_and_trylock_of_a_held_mutex_fails));

@@ -25,7 +25,7 @@ struct Derived : Other, Base {
 /*
  * An Owned destroys its object once, also through a base that does not begin where the object does.
  */
-void owned_object_is_destroyed_once(kern::kunit::Test &test)
+void object_of_an_owning_pointer_is_destroyed_once(kern::kunit::Test &test)
 {
 	int destroyed = 0;
 	{
@@ -118,7 +118,7 @@ void byte_spans_are_equal_only_if_length_and_bytes_match(kern::kunit::Test &test
 }
 
 /* A Static lives from construct() to destruct(). */
-void static_object_lives_from_construct_to_destruct(kern::kunit::Test &test)
+void static_object_exists_only_from_construct_to_destruct(kern::kunit::Test &test)
 {
 	static constinit kern::Static<Derived> object;
 	int destroyed = 0;
@@ -130,9 +130,9 @@ void static_object_lives_from_construct_to_destruct(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(kern_memory, KUNIT_CASE(owned_object_is_destroyed_once),
+KUNIT_SUITE(kern_memory, KUNIT_CASE(object_of_an_owning_pointer_is_destroyed_once),
 	    KUNIT_CASE(oversized_array_allocation_returns_enomem),
 	    KUNIT_CASE(array_elements_are_zeroed_and_destroyed_in_reverse),
 	    KUNIT_CASE(page_block_is_aligned_and_has_the_size_of_its_order),
 	    KUNIT_CASE(byte_spans_are_equal_only_if_length_and_bytes_match),
-	    KUNIT_CASE(static_object_lives_from_construct_to_destruct));
+	    KUNIT_CASE(static_object_exists_only_from_construct_to_destruct));

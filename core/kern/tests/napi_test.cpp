@@ -93,7 +93,7 @@ private:
 };
 
 /* The caller of disable() may free what a poll uses, even after the poll's last call. */
-void napi_disable_waits_for_the_poll(Test &test)
+void napi_disable_waits_for_a_running_poll(Test &test)
 {
 	if (!test.needs_another_cpu())
 		return;
@@ -113,4 +113,4 @@ void napi_disable_waits_for_the_poll(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(kern_napi, KUNIT_CASE(napi_disable_waits_for_the_poll));
+KUNIT_SUITE(kern_napi, KUNIT_CASE(napi_disable_waits_for_a_running_poll));

@@ -25,7 +25,7 @@ struct Bench {
 };
 
 /* The device and the process see each other's writes, in the order of the addresses. */
-void pinned_pages_are_shared_by_device_and_process(kern::kunit::Test &test)
+void device_and_process_see_each_others_writes_to_pinned_pages(kern::kunit::Test &test)
 {
 	constexpr unsigned int count = 600; // more pages than are pinned in one step
 	Bench bench;
@@ -92,7 +92,7 @@ void pinning_of_invalid_address_ranges_is_rejected(kern::kunit::Test &test)
  * Zero bytes within a page pin that page, so that the region has a valid address. At a page border
  * they name no page, and are refused as by Linux.
  */
-void zero_length_within_a_page_pins_that_page(kern::kunit::Test &test)
+void user_memory_of_zero_length_within_a_page_pins_that_page(kern::kunit::Test &test)
 {
 	Bench bench;
 	ASSERT_TRUE(bench);
@@ -284,9 +284,9 @@ void page_table_uses_the_largest_possible_page_size(kern::kunit::Test &test)
 	}
 }
 
-KUNIT_SUITE(kern_user_memory, KUNIT_CASE(pinned_pages_are_shared_by_device_and_process),
+KUNIT_SUITE(kern_user_memory, KUNIT_CASE(device_and_process_see_each_others_writes_to_pinned_pages),
 	    KUNIT_CASE(pinning_of_invalid_address_ranges_is_rejected),
-	    KUNIT_CASE(zero_length_within_a_page_pins_that_page),
+	    KUNIT_CASE(user_memory_of_zero_length_within_a_page_pins_that_page),
 	    KUNIT_CASE(pinning_read_only_memory_for_writing_is_rejected),
 	    KUNIT_CASE(rlimit_memlock_is_enforced_with_page_granularity),
 	    KUNIT_CASE(page_table_uses_the_largest_possible_page_size));

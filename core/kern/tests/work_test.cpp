@@ -42,7 +42,7 @@ void queued_work_runs_once_before_flush_returns(kern::kunit::Test &test)
 }
 
 /* An ordered queue runs its work items one at a time, in the order of queueing. */
-void ordered_queue_runs_work_in_queueing_order(kern::kunit::Test &test)
+void ordered_workqueue_runs_work_items_in_queueing_order(kern::kunit::Test &test)
 {
 	struct Step {
 		void run()
@@ -135,5 +135,5 @@ void lock_13_work_items_allocate_without_io(kern::kunit::Test &test)
 
 KUNIT_SUITE(kern_work, KUNIT_CASE(lock_13_work_items_allocate_without_io),
 	    KUNIT_CASE(queued_work_runs_once_before_flush_returns),
-	    KUNIT_CASE(ordered_queue_runs_work_in_queueing_order),
+	    KUNIT_CASE(ordered_workqueue_runs_work_items_in_queueing_order),
 	    KUNIT_CASE(delayed_work_runs_after_its_delay));

@@ -17,12 +17,12 @@ void expect_reported(const std::string &name, const std::string &title)
 
 TEST(ExplorerCard, ReportsDevicesNotDisabledOnRemoval)
 {
-	expect_reported("device_not_disabled_on_removal_is_reported",
+	expect_reported("pci_device_not_disabled_on_driver_removal_is_reported",
 			"a removed driver has not disabled its device");
 }
 TEST(ExplorerCard, ReportsLeakedInterruptVectors)
 {
-	expect_reported("leaked_vectors_are_reported",
+	expect_reported("leaked_msix_vectors_are_reported",
 			"a removed driver has not freed its interrupt vectors");
 }
 TEST(ExplorerCard, ReportsLeakedDmaMappings)
@@ -42,17 +42,18 @@ TEST(ExplorerCard, ReportsMmioAccessAfterUnmap)
 }
 TEST(ExplorerCard, ReportsVectorsFreedWhileHandlersAreInstalled)
 {
-	expect_reported("vectors_freed_with_an_installed_handler_are_reported",
+	expect_reported("msix_vectors_freed_with_an_installed_handler_are_reported",
 			"an interrupt vector with a handler is freed");
 }
 TEST(ExplorerCard, ReportsDmaSyncOfUnmappedMemory)
 {
-	expect_reported("sync_of_unmapped_memory_is_reported",
+	expect_reported("dma_sync_of_unmapped_memory_is_reported",
 			"DMA sync of memory that is not mapped");
 }
 TEST(ExplorerCard, ReportsDmaSyncBeyondTheMapping)
 {
-	expect_reported("sync_beyond_the_mapping_is_reported", "DMA sync beyond the mapped memory");
+	expect_reported("dma_sync_beyond_the_mapping_is_reported",
+			"DMA sync beyond the mapped memory");
 }
 TEST(ExplorerCard, ReportsDoubleDmaUnmap)
 {

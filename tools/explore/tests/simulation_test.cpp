@@ -63,12 +63,13 @@ TEST(ExplorerSimulation, ReportsSleepingAllocationInInterrupts)
 }
 TEST(ExplorerSimulation, ReportsIrqUnsafeLocking)
 {
-	expect_reported("irq_lock_with_irqs_enabled_is_reported",
+	expect_reported("lock_taken_in_an_irq_and_with_irqs_enabled_is_reported",
 			"a lock of hard interrupts is taken with hard interrupts enabled");
 }
 TEST(ExplorerSimulation, ReportsFlushOfWorkThatTakesAHeldLock)
 {
-	expect_reported("flush_of_work_under_its_lock_is_reported", "circular lock dependency");
+	expect_reported("work_cancelled_under_a_lock_that_the_work_item_takes_is_reported",
+			"circular lock dependency");
 }
 TEST(ExplorerSimulation, ReportsMemoryLeaks)
 {
@@ -76,11 +77,12 @@ TEST(ExplorerSimulation, ReportsMemoryLeaks)
 }
 TEST(ExplorerSimulation, ReportsMismatchedFree)
 {
-	expect_reported("mismatched_free_is_reported", "memory is freed with the wrong function");
+	expect_reported("memory_freed_by_the_wrong_function_is_reported",
+			"memory is freed with the wrong function");
 }
 TEST(ExplorerSimulation, ReportsFreeOfAHeldLock)
 {
-	expect_reported("free_with_lock_held_is_reported",
+	expect_reported("memory_freed_while_it_contains_a_held_lock_is_reported",
 			"memory is freed while a lock in it is held");
 }
 TEST(ExplorerSimulation, ReportsTaskExitWithLockHeld)
@@ -95,7 +97,7 @@ TEST(ExplorerSimulation, ReportsTaskExitInRcuSection)
 }
 TEST(ExplorerSimulation, ReportsFreeOfAPendingTimer)
 {
-	expect_reported("free_with_pending_timer_is_reported",
+	expect_reported("memory_freed_while_it_contains_a_pending_timer_is_reported",
 			"memory is freed while a call in it is pending");
 }
 TEST(ExplorerSimulation, ReportsLeakedDmaMappings)
@@ -105,7 +107,7 @@ TEST(ExplorerSimulation, ReportsLeakedDmaMappings)
 }
 TEST(ExplorerSimulation, ReportsUndefinedBehaviour)
 {
-	expect_reported("shift_out_of_range_is_reported", "undefined behaviour");
+	expect_reported("shift_beyond_the_width_of_an_integer_is_reported", "undefined behaviour");
 }
 
 TEST(ExplorerSimulation, ReportsLivelocks)
@@ -116,12 +118,12 @@ TEST(ExplorerSimulation, ReportsLivelocks)
 
 TEST(ExplorerSimulation, FindsUseAfterTheRcuGracePeriod)
 {
-	expect_found("simulation_defects.use_after_grace_period_is_reported",
+	expect_found("simulation_defects.use_of_an_rcu_object_after_its_read_section_is_reported",
 		     "AddressSanitizer: heap-use-after-free");
 }
 TEST(ExplorerSimulation, FindsLostUpdates)
 {
-	expect_found("simulation_defects.lost_atomic_update_is_reported",
+	expect_found("simulation_defects.update_lost_between_an_atomic_load_and_store_is_reported",
 		     "expected number.load_relaxed() == 2");
 }
 TEST(ExplorerSimulation, FindsLostWakeups)
@@ -130,23 +132,28 @@ TEST(ExplorerSimulation, FindsLostWakeups)
 }
 TEST(ExplorerSimulation, FindsMissedTimeouts)
 {
-	expect_found("simulation_defects.missed_timeout_is_reported", "expected not race.late");
+	expect_found(
+		"simulation_defects.timer_that_fires_before_the_expected_end_of_a_loop_is_reported",
+		"expected not race.late");
 }
 TEST(ExplorerSimulation, FindsMissingRollbackAfterAFailedAllocation)
 {
-	expect_found("simulation_defects.missing_rollback_is_reported", "memory was not freed");
+	expect_found("simulation_defects.leak_after_a_second_allocation_failed_is_reported",
+		     "memory was not freed");
 }
 TEST(ExplorerSimulation, ReportsWhichAllocationFailed)
 {
-	const Failure found = failure_of("simulation_defects.missing_rollback_is_reported", 2000);
-	const std::string text =
-		report(case_of("simulation_defects.missing_rollback_is_reported"), found, {});
+	const Failure found = failure_of(
+		"simulation_defects.leak_after_a_second_allocation_failed_is_reported", 2000);
+	const std::string text = report(
+		case_of("simulation_defects.leak_after_a_second_allocation_failed_is_reported"),
+		found, {});
 
 	EXPECT_NE(text.find("an allocation fails in "), std::string::npos) << text;
 }
 TEST(ExplorerSimulation, FindsUnhandledAllocationFailureInWork)
 {
-	expect_found("simulation_defects.unhandled_allocation_failure_in_work_is_reported",
+	expect_found("simulation_defects.unhandled_allocation_failure_in_a_work_item_is_reported",
 		     "expected port.sum == 1");
 }
 /* NOTIFY-09: the driver does not check for completions after arming. */

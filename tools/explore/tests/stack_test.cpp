@@ -44,17 +44,17 @@ TEST(ExplorerStack, ReportsLeakedPackets)
 }
 TEST(ExplorerStack, ReportsPacketsFreedInFlight)
 {
-	expect_reported("packet_freed_while_device_owns_it_is_reported",
+	expect_reported("skb_freed_while_owned_by_the_device_is_reported",
 			"a packet is freed while the device owns it");
 }
 TEST(ExplorerStack, ReportsCompletionOfUnsentBytes)
 {
-	expect_reported("completion_of_unsent_bytes_is_reported",
+	expect_reported("transmit_completion_of_more_bytes_than_sent_is_reported",
 			"more bytes are completed than were sent");
 }
 TEST(ExplorerStack, ReportsLeakedNetworkInterfaces)
 {
-	expect_reported("leaked_interface_is_reported", "a network interface remains");
+	expect_reported("leaked_net_device_is_reported", "a network interface remains");
 }
 TEST(ExplorerStack, ReportsNetDeviceChangesWithoutRtnl)
 {

@@ -70,7 +70,7 @@ void sleeping_allocation_in_an_interrupt_is_reported(Test &)
 }
 
 /* A lock that an interrupt handler takes as well is taken with interrupts enabled. */
-void irq_lock_with_irqs_enabled_is_reported(Test &)
+void lock_taken_in_an_irq_and_with_irqs_enabled_is_reported(Test &)
 {
 	struct Handler {
 		void run() { kern::Guard guard(lock); }
@@ -83,7 +83,7 @@ void irq_lock_with_irqs_enabled_is_reported(Test &)
 }
 
 /* cancel() waits for a work item under a lock that the work item takes. */
-void flush_of_work_under_its_lock_is_reported(Test &)
+void work_cancelled_under_a_lock_that_the_work_item_takes_is_reported(Test &)
 {
 	struct Port {
 		void refresh() { kern::Guard guard(lock); }
@@ -103,12 +103,12 @@ void memory_leak_is_reported(Test &test)
 	(void)made.take().release();
 }
 
-void mismatched_free_is_reported(Test &)
+void memory_freed_by_the_wrong_function_is_reported(Test &)
 {
 	kern_free(kern_alloc_large(1, sizeof(u64), KERN_GFP_KERNEL));
 }
 
-void free_with_lock_held_is_reported(Test &)
+void memory_freed_while_it_contains_a_held_lock_is_reported(Test &)
 {
 	struct Owner {
 		kern::SpinLock lock{KERN_LOCK_CLASS("injected.owner")};
@@ -129,7 +129,7 @@ void task_exit_in_rcu_section_is_reported(Test &)
 	ConcurrentThread other([] { kern_rcu_read_lock(); });
 }
 
-void free_with_pending_timer_is_reported(Test &)
+void memory_freed_while_it_contains_a_pending_timer_is_reported(Test &)
 {
 	struct Owner {
 		void tick() {}
@@ -145,7 +145,7 @@ void free_with_pending_timer_is_reported(Test &)
  * A pointer is used after the read-side section in which it was read. The defect is a race: it
  * shows only if the writer has freed the object by then.
  */
-void use_after_grace_period_is_reported(Test &test)
+void use_of_an_rcu_object_after_its_read_section_is_reported(Test &test)
 {
 	struct Box {
 		int value = 1;
@@ -170,7 +170,7 @@ void use_after_grace_period_is_reported(Test &test)
 }
 
 /* Two tasks add to one number by a load and a store. */
-void lost_atomic_update_is_reported(Test &test)
+void update_lost_between_an_atomic_load_and_store_is_reported(Test &test)
 {
 	kern::Atomic<int> number{0};
 	const auto add = [&] { number.store_relaxed(number.load_relaxed() + 1); };
@@ -211,14 +211,14 @@ void leaked_dma_mapping_is_reported(Test &)
 }
 
 /* The defect is undefined behaviour that accesses no invalid address. */
-void shift_out_of_range_is_reported(Test &test)
+void shift_beyond_the_width_of_an_integer_is_reported(Test &test)
 {
 	kern::Atomic<int> by{64};
 	EXPECT_NE(1 << by.load_relaxed(), 7);
 }
 
 /* The second of two allocations fails, and the first is leaked. */
-void missing_rollback_is_reported(Test &test)
+void leak_after_a_second_allocation_failed_is_reported(Test &test)
 {
 	kern_explore_failures(KERN_EXPLORE_THIS_TASK);
 	auto first = kern::make<u64>(kern::Gfp::kernel);
@@ -231,7 +231,7 @@ void missing_rollback_is_reported(Test &test)
 }
 
 /* A work item computes a wrong result if its allocation fails. */
-void unhandled_allocation_failure_in_work_is_reported(Test &test)
+void unhandled_allocation_failure_in_a_work_item_is_reported(Test &test)
 {
 	struct Port {
 		void refresh()
@@ -250,7 +250,7 @@ void unhandled_allocation_failure_in_work_is_reported(Test &test)
 }
 
 /* A timer may fire before the loop that it limits has ended. */
-void missed_timeout_is_reported(Test &test)
+void timer_that_fires_before_the_expected_end_of_a_loop_is_reported(Test &test)
 {
 	struct Race {
 		void tick() { late.store_relaxed(true); }
@@ -271,16 +271,19 @@ KUNIT_SUITE(simulation_defects, KUNIT_CASE(lock_order_cycle_is_reported),
 	    KUNIT_CASE(sleep_under_a_spinlock_is_reported),
 	    KUNIT_CASE(sleep_in_rcu_section_is_reported),
 	    KUNIT_CASE(sleeping_allocation_in_an_interrupt_is_reported),
-	    KUNIT_CASE(irq_lock_with_irqs_enabled_is_reported),
-	    KUNIT_CASE(flush_of_work_under_its_lock_is_reported),
-	    KUNIT_CASE(memory_leak_is_reported), KUNIT_CASE(mismatched_free_is_reported),
-	    KUNIT_CASE(free_with_lock_held_is_reported),
+	    KUNIT_CASE(lock_taken_in_an_irq_and_with_irqs_enabled_is_reported),
+	    KUNIT_CASE(work_cancelled_under_a_lock_that_the_work_item_takes_is_reported),
+	    KUNIT_CASE(memory_leak_is_reported),
+	    KUNIT_CASE(memory_freed_by_the_wrong_function_is_reported),
+	    KUNIT_CASE(memory_freed_while_it_contains_a_held_lock_is_reported),
 	    KUNIT_CASE(task_exit_with_lock_held_is_reported),
 	    KUNIT_CASE(task_exit_in_rcu_section_is_reported),
-	    KUNIT_CASE(free_with_pending_timer_is_reported),
-	    KUNIT_CASE(use_after_grace_period_is_reported),
-	    KUNIT_CASE(lost_atomic_update_is_reported), KUNIT_CASE(lost_wakeup_is_reported),
-	    KUNIT_CASE(livelock_is_reported), KUNIT_CASE(leaked_dma_mapping_is_reported),
-	    KUNIT_CASE(shift_out_of_range_is_reported), KUNIT_CASE(missed_timeout_is_reported),
-	    KUNIT_CASE(missing_rollback_is_reported),
-	    KUNIT_CASE(unhandled_allocation_failure_in_work_is_reported));
+	    KUNIT_CASE(memory_freed_while_it_contains_a_pending_timer_is_reported),
+	    KUNIT_CASE(use_of_an_rcu_object_after_its_read_section_is_reported),
+	    KUNIT_CASE(update_lost_between_an_atomic_load_and_store_is_reported),
+	    KUNIT_CASE(lost_wakeup_is_reported), KUNIT_CASE(livelock_is_reported),
+	    KUNIT_CASE(leaked_dma_mapping_is_reported),
+	    KUNIT_CASE(shift_beyond_the_width_of_an_integer_is_reported),
+	    KUNIT_CASE(timer_that_fires_before_the_expected_end_of_a_loop_is_reported),
+	    KUNIT_CASE(leak_after_a_second_allocation_failed_is_reported),
+	    KUNIT_CASE(unhandled_allocation_failure_in_a_work_item_is_reported));

@@ -60,12 +60,12 @@ struct Mapped {
 	u64 address = 0;
 };
 
-void device_not_disabled_on_removal_is_reported(Test &)
+void pci_device_not_disabled_on_driver_removal_is_reported(Test &)
 {
 	Driver driver([](pci_dev *pci) { (void)kern_pci_enable(pci, "injected", 64); });
 }
 
-void leaked_vectors_are_reported(Test &)
+void leaked_msix_vectors_are_reported(Test &)
 {
 	Driver driver([](pci_dev *pci) { (void)kern_pci_alloc_msix(pci, 1, 1); });
 }
@@ -91,7 +91,7 @@ void mmio_access_after_unmap_is_reported(Test &)
 	});
 }
 
-void vectors_freed_with_an_installed_handler_are_reported(Test &)
+void msix_vectors_freed_with_an_installed_handler_are_reported(Test &)
 {
 	Driver driver([](pci_dev *pci) {
 		static constinit kern_irq_item item{};
@@ -103,7 +103,7 @@ void vectors_freed_with_an_installed_handler_are_reported(Test &)
 	});
 }
 
-void sync_of_unmapped_memory_is_reported(Test &)
+void dma_sync_of_unmapped_memory_is_reported(Test &)
 {
 	Driver driver([](pci_dev *pci) {
 		Mapped mapped(pci);
@@ -112,7 +112,7 @@ void sync_of_unmapped_memory_is_reported(Test &)
 	});
 }
 
-void sync_beyond_the_mapping_is_reported(Test &)
+void dma_sync_beyond_the_mapping_is_reported(Test &)
 {
 	Driver driver([](pci_dev *pci) {
 		Mapped mapped(pci);
@@ -154,14 +154,14 @@ void destruction_of_a_dma_pool_in_use_is_reported(Test &)
 
 } // namespace
 
-KUNIT_SUITE(card_defects, KUNIT_CASE(device_not_disabled_on_removal_is_reported),
-	    KUNIT_CASE(leaked_vectors_are_reported),
+KUNIT_SUITE(card_defects, KUNIT_CASE(pci_device_not_disabled_on_driver_removal_is_reported),
+	    KUNIT_CASE(leaked_msix_vectors_are_reported),
 	    KUNIT_CASE(dma_mapping_left_on_driver_removal_is_reported),
 	    KUNIT_CASE(leaked_mmio_mapping_is_reported),
 	    KUNIT_CASE(mmio_access_after_unmap_is_reported),
-	    KUNIT_CASE(vectors_freed_with_an_installed_handler_are_reported),
-	    KUNIT_CASE(sync_of_unmapped_memory_is_reported),
-	    KUNIT_CASE(sync_beyond_the_mapping_is_reported),
+	    KUNIT_CASE(msix_vectors_freed_with_an_installed_handler_are_reported),
+	    KUNIT_CASE(dma_sync_of_unmapped_memory_is_reported),
+	    KUNIT_CASE(dma_sync_beyond_the_mapping_is_reported),
 	    KUNIT_CASE(double_dma_unmap_is_reported),
 	    KUNIT_CASE(double_free_of_coherent_memory_is_reported),
 	    KUNIT_CASE(destruction_of_a_dma_pool_in_use_is_reported));

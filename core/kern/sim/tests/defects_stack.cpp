@@ -121,7 +121,7 @@ void leaked_skb_is_reported(Test &test)
 	interface.remove();
 }
 
-void packet_freed_while_device_owns_it_is_reported(Test &)
+void skb_freed_while_owned_by_the_device_is_reported(Test &)
 {
 	kern::kunit::FakeDevice device("injected");
 	Interface interface;
@@ -132,14 +132,14 @@ void packet_freed_while_device_owns_it_is_reported(Test &)
 	kern_skb_drop(interface.kept);
 }
 
-void completion_of_unsent_bytes_is_reported(Test &)
+void transmit_completion_of_more_bytes_than_sent_is_reported(Test &)
 {
 	Interface interface;
 	(void)kern_txq_sent(interface.queue(), 100);
 	kern_txq_completed(interface.queue(), 1, 101);
 }
 
-void leaked_interface_is_reported(Test &test)
+void leaked_net_device_is_reported(Test &test)
 {
 	Interface interface;
 	EXPECT_EQ(interface.index(), 1);
@@ -159,7 +159,7 @@ KUNIT_SUITE(stack_defects, KUNIT_CASE(napi_disabled_twice_is_reported),
 	    KUNIT_CASE(napi_disabled_in_rcu_section_is_reported),
 	    KUNIT_CASE(napi_budget_charged_for_sends_is_reported),
 	    KUNIT_CASE(leaked_skb_is_reported),
-	    KUNIT_CASE(packet_freed_while_device_owns_it_is_reported),
-	    KUNIT_CASE(completion_of_unsent_bytes_is_reported),
-	    KUNIT_CASE(leaked_interface_is_reported),
+	    KUNIT_CASE(skb_freed_while_owned_by_the_device_is_reported),
+	    KUNIT_CASE(transmit_completion_of_more_bytes_than_sent_is_reported),
+	    KUNIT_CASE(leaked_net_device_is_reported),
 	    KUNIT_CASE(net_device_change_without_rtnl_is_reported));

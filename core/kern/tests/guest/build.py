@@ -50,7 +50,7 @@ class Tree:
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=300)
-def build_rejects_unsupported_language_features(lab):
+def module_build_rejects_cpp_features_that_modules_do_not_support(lab):
     """Each injected defect fails the build every time it is built, with the reason."""
     kdir = kernels.find(lab.kernel).kdir
     for number, (reason, source) in enumerate(DEFECTS.items()):
@@ -77,7 +77,7 @@ def build_after_a_header_change_compiles_only_the_sources_that_include_it(lab):
 
 
 @test(kernels=("stock",), also=("plain",), timeout=60)
-def build_reports_unusable_kernel_trees(lab):
+def module_build_reports_why_a_kernel_tree_is_unusable(lab):
     """For a KDIR that cannot be used, the build prints one line with the reason and the remedy."""
     tree = Tree(lab.directory / "tree", "")
     empty = lab.directory / "empty"
