@@ -45,7 +45,7 @@ void cm_03_both_ends_connect_disconnect_and_leave_timewait(Test &test)
 }
 
 /* The listener's event has the contents of the REQ, from the passive side's point of view. */
-void cm_03_req_and_rep_fields_are_passed_to_the_peer(Test &test)
+void cm_03_fields_of_req_and_rep_are_reported_in_the_peers_event(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.ok());
@@ -124,7 +124,7 @@ int attributes(const End &end, ib_qp_state state, ib_qp_attr &attr, int &mask)
  * "Starting PSN"): the local QP expects the PSN that this side announced, and starts with the PSN
  * that the peer announced.
  */
-void cm_03_qp_attributes_match_each_transition(Test &test)
+void cm_03_ib_cm_init_qp_attr_returns_the_attributes_of_each_transition(Test &test)
 {
 	Boxed<Pair> pair;
 	ib_qp_attr attr;
@@ -256,7 +256,7 @@ void cm_03_data_before_rtu_establishes_the_connection(Test &test)
 }
 
 /* Two nodes that connect to each other at the same time get two connections. */
-void cm_03_simultaneous_requests_make_two_connections(Test &test)
+void cm_03_reqs_that_two_nodes_send_simultaneously_make_two_connections(Test &test)
 {
 	Boxed<Pair> pair;
 	Boxed<End> active, listener, passive;
@@ -276,7 +276,7 @@ void cm_03_simultaneous_requests_make_two_connections(Test &test)
 }
 
 /* Both sides of the connection are on one device (loopback). Each side receives its own events. */
-void cm_03_port_connects_to_itself(Test &test)
+void cm_03_two_ids_on_the_same_port_can_connect(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.ok());
@@ -360,13 +360,13 @@ void cm_03_req_with_invalid_arguments_is_not_sent(Test &test)
 } // namespace
 
 SOFT_SUITES(cm_connect, KUNIT_CASE(cm_03_both_ends_connect_disconnect_and_leave_timewait),
-	    KUNIT_CASE(cm_03_req_and_rep_fields_are_passed_to_the_peer),
+	    KUNIT_CASE(cm_03_fields_of_req_and_rep_are_reported_in_the_peers_event),
 	    KUNIT_CASE(cm_03_req_event_has_the_gid_index_of_the_path),
-	    KUNIT_CASE(cm_03_qp_attributes_match_each_transition),
+	    KUNIT_CASE(cm_03_ib_cm_init_qp_attr_returns_the_attributes_of_each_transition),
 	    KUNIT_CASE(cm_03_failed_send_req_call_does_not_store_its_alternate_path),
 	    KUNIT_CASE(cm_03_alternate_path_is_loaded_only_if_the_peer_accepts_it),
 	    KUNIT_CASE(cm_03_data_before_rtu_establishes_the_connection),
-	    KUNIT_CASE(cm_03_simultaneous_requests_make_two_connections),
-	    KUNIT_CASE(cm_03_port_connects_to_itself),
+	    KUNIT_CASE(cm_03_reqs_that_two_nodes_send_simultaneously_make_two_connections),
+	    KUNIT_CASE(cm_03_two_ids_on_the_same_port_can_connect),
 	    KUNIT_CASE(cm_03_rejected_id_sends_its_next_req_with_a_new_local_id),
 	    KUNIT_CASE(cm_03_req_with_invalid_arguments_is_not_sent));

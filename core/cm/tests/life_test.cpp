@@ -230,7 +230,7 @@ void cm_07_ids_can_be_destroyed_while_messages_are_in_flight(Test &test)
  * Random messages, and valid messages with some bytes changed: an existing connection and a
  * listener continue to work.
  */
-void cm_01_connecting_succeeds_after_random_messages(Test &test)
+void cm_01_listener_accepts_a_connection_after_random_cm_messages(Test &test)
 {
 	Boxed<Pair> pair;
 	Boxed<UnknownPeer> peer(u16{3});
@@ -278,4 +278,4 @@ SOFT_SUITES(cm_life, KUNIT_CASE(cm_07_handler_that_returns_nonzero_destroys_its_
 	    KUNIT_CASE(cm_07_id_destroy_waits_for_running_handlers),
 	    KUNIT_CASE(cm_07_listener_is_not_freed_before_handlers_of_new_ids_return),
 	    KUNIT_CASE(cm_07_ids_can_be_destroyed_while_messages_are_in_flight),
-	    KUNIT_CASE(cm_01_connecting_succeeds_after_random_messages));
+	    KUNIT_CASE(cm_01_listener_accepts_a_connection_after_random_cm_messages));

@@ -15,7 +15,7 @@ int listen(const End &end, u64 id, u64 mask = 0)
 	return ib_cm_listen(end.id, id, mask);
 }
 
-void cm_08_req_reaches_the_right_one_of_a_thousand_listeners(Test &test)
+void cm_08_req_reaches_the_listener_of_its_service_id_among_1000_listeners(Test &test)
 {
 	constexpr std::size_t count = 1000;
 	Boxed<Pair> pair;
@@ -55,7 +55,7 @@ void cm_08_req_reaches_the_right_one_of_a_thousand_listeners(Test &test)
 }
 
 /* Service IDs in use and invalid ones are refused; assigned ones are unique. */
-void cm_08_listen_rejects_invalid_and_busy_service_ids(Test &test)
+void cm_08_ib_cm_listen_rejects_service_ids_that_are_invalid_or_in_use(Test &test)
 {
 	Boxed<Pair> pair;
 	Boxed<End> other, third;
@@ -158,7 +158,7 @@ void cm_08_flood_of_reqs_does_not_exceed_the_listen_backlog(Test &test)
  * A listener with the default backlog whose handler sleeps: 16 of its new IDs are delivered at a
  * time, and IDs of other listeners are not delayed.
  */
-void cm_08_slow_listener_does_not_delay_other_listeners(Test &test)
+void cm_08_listener_with_a_blocked_handler_does_not_delay_other_listeners(Test &test)
 {
 	constexpr unsigned int backlog = 256, flood = 300, turns = 16;
 	static constinit kern::Atomic<bool> held{};
@@ -219,7 +219,7 @@ void cm_08_number_of_unsent_messages_of_destroyed_ids_is_limited(Test &test)
 }
 
 /* Whatever numbers peers choose, a lookup among ten thousand IDs compares only a few. */
-void cm_08_hash_chains_stay_short_for_any_choice_of_ids(Test &test)
+void cm_08_hash_chains_of_ids_chosen_by_peers_have_at_most_16_entries(Test &test)
 {
 	struct Known {
 		cm::PairTable<Known>::Link link{*this};
@@ -263,10 +263,11 @@ void cm_08_hash_chains_stay_short_for_any_choice_of_ids(Test &test)
 
 } // namespace
 
-CARD_SUITE(cm_listen, KUNIT_CASE(cm_08_req_reaches_the_right_one_of_a_thousand_listeners),
-	   KUNIT_CASE(cm_08_listen_rejects_invalid_and_busy_service_ids),
+CARD_SUITE(cm_listen,
+	   KUNIT_CASE(cm_08_req_reaches_the_listener_of_its_service_id_among_1000_listeners),
+	   KUNIT_CASE(cm_08_ib_cm_listen_rejects_service_ids_that_are_invalid_or_in_use),
 	   KUNIT_CASE(cm_08_listener_with_the_most_specific_mask_gets_the_request),
 	   KUNIT_CASE(cm_08_flood_of_reqs_does_not_exceed_the_listen_backlog),
-	   KUNIT_CASE(cm_08_slow_listener_does_not_delay_other_listeners),
+	   KUNIT_CASE(cm_08_listener_with_a_blocked_handler_does_not_delay_other_listeners),
 	   KUNIT_CASE(cm_08_number_of_unsent_messages_of_destroyed_ids_is_limited),
-	   KUNIT_CASE(cm_08_hash_chains_stay_short_for_any_choice_of_ids));
+	   KUNIT_CASE(cm_08_hash_chains_of_ids_chosen_by_peers_have_at_most_16_entries));

@@ -87,7 +87,7 @@ struct Moving {
 };
 
 /* A DREQ from the peer's new LID is accepted, and the reply goes to that LID. */
-void cm_13_disconnect_from_the_peers_new_lid_is_accepted(Test &test)
+void cm_13_dreq_from_the_peers_new_lid_is_accepted(Test &test)
 {
 	Boxed<Moving> moving;
 	ASSERT_TRUE(moving.ok() && moving->move());
@@ -97,7 +97,7 @@ void cm_13_disconnect_from_the_peers_new_lid_is_accepted(Test &test)
 }
 
 /* A peer that connects again from its new LID with the same QP closes the old connection. */
-void cm_13_reconnect_from_a_new_lid_closes_the_old_connection(Test &test)
+void cm_13_req_from_the_peers_new_lid_closes_the_old_connection(Test &test)
 {
 	Boxed<Moving> moving;
 	ASSERT_TRUE(moving.ok() && moving->move());
@@ -140,6 +140,6 @@ void cm_13_message_from_another_node_is_dropped(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(cm_moved, KUNIT_CASE(cm_13_disconnect_from_the_peers_new_lid_is_accepted),
-	    KUNIT_CASE(cm_13_reconnect_from_a_new_lid_closes_the_old_connection),
+KUNIT_SUITE(cm_moved, KUNIT_CASE(cm_13_dreq_from_the_peers_new_lid_is_accepted),
+	    KUNIT_CASE(cm_13_req_from_the_peers_new_lid_closes_the_old_connection),
 	    KUNIT_CASE(cm_13_message_from_another_node_is_dropped));

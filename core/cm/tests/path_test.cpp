@@ -22,7 +22,7 @@ int resolve(End &end, const Node &from, const Node &to, u64 which = service,
 	return ib_send_cm_sidr_req(end.id, &param);
 }
 
-void cm_09_service_id_is_resolved_to_a_qp(Test &test)
+void cm_09_sidr_resolves_a_service_id_to_qpn_and_qkey(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.ok());
@@ -59,7 +59,7 @@ void cm_09_service_id_is_resolved_to_a_qp(Test &test)
  * If no listener serves the service ID, resolution fails immediately. If there is no response, the
  * request is retransmitted and then fails.
  */
-void cm_09_failed_service_id_resolution_is_reported(Test &test)
+void cm_09_sidr_without_a_listener_or_a_response_reports_an_error(Test &test)
 {
 	Boxed<Pair> pair;
 	Boxed<UnknownPeer> mute(u16{3});
@@ -129,7 +129,7 @@ void cm_10_alternate_path_is_loaded_after_apr_accepts_it(Test &test)
 }
 
 /* An unanswered LAP is abandoned, and the connection stays. A lost APR is sent again. */
-void cm_10_connection_survives_an_unanswered_lap(Test &test)
+void cm_10_connection_stays_established_if_a_lap_is_unanswered(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.ok());
@@ -173,7 +173,7 @@ void cm_10_connection_survives_an_unanswered_lap(Test &test)
  * A late APR to an abandoned LAP is not taken for the response to the next LAP: both sides load the
  * path that both have accepted.
  */
-void cm_10_late_apr_is_ignored(Test &test)
+void cm_10_late_apr_does_not_answer_the_next_lap(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.ok());
@@ -204,7 +204,7 @@ void cm_10_late_apr_is_ignored(Test &test)
 }
 
 /* With two ports: after a migration, messages use the port of the connection's current path. */
-void cm_10_messages_use_the_new_path_after_migration(Test &test)
+void cm_10_cm_messages_use_the_alternate_path_after_a_path_migration(Test &test)
 {
 	Boxed<Node> a(u16{1}, u32{0}, 2u), b(u16{11}, u32{0}, 2u);
 	Boxed<End> active, listener, passive;
@@ -309,11 +309,11 @@ void cm_12_counters_are_exported_under_linux_names(Test &test)
 
 } // namespace
 
-CARD_SUITE(cm_path, KUNIT_CASE(cm_09_service_id_is_resolved_to_a_qp),
-	   KUNIT_CASE(cm_09_failed_service_id_resolution_is_reported),
+CARD_SUITE(cm_path, KUNIT_CASE(cm_09_sidr_resolves_a_service_id_to_qpn_and_qkey),
+	   KUNIT_CASE(cm_09_sidr_without_a_listener_or_a_response_reports_an_error),
 	   KUNIT_CASE(cm_10_alternate_path_is_loaded_after_apr_accepts_it),
-	   KUNIT_CASE(cm_10_connection_survives_an_unanswered_lap),
-	   KUNIT_CASE(cm_10_late_apr_is_ignored),
-	   KUNIT_CASE(cm_10_messages_use_the_new_path_after_migration),
+	   KUNIT_CASE(cm_10_connection_stays_established_if_a_lap_is_unanswered),
+	   KUNIT_CASE(cm_10_late_apr_does_not_answer_the_next_lap),
+	   KUNIT_CASE(cm_10_cm_messages_use_the_alternate_path_after_a_path_migration),
 	   KUNIT_CASE(cm_12_each_message_is_counted_as_sent_and_received),
 	   KUNIT_CASE(cm_12_counters_are_exported_under_linux_names));

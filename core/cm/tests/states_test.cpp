@@ -339,7 +339,7 @@ u64 duplicates(const Node &node)
  * Every message in every state: a valid message changes the state and is reported once. An invalid
  * one does neither.
  */
-void cm_02_only_valid_messages_change_the_state(Test &test)
+void cm_02_only_messages_valid_in_a_state_change_the_state_of_an_id(Test &test)
 {
 	Boxed<Walk> walk;
 	ASSERT_TRUE(walk.ok());
@@ -399,7 +399,7 @@ void cm_10_lap_with_invalid_path_is_passed_to_the_consumer(Test &test)
 }
 
 /* Messages with IDs that belong to no connection do not affect the existing one. */
-void cm_02_messages_of_other_connections_are_ignored(Test &test)
+void cm_02_messages_with_unknown_communication_ids_are_ignored(Test &test)
 {
 	Boxed<Walk> walk;
 	ASSERT_TRUE(walk.ok());
@@ -580,7 +580,7 @@ void cm_07_id_destroy_sends_the_message_that_each_state_requires(Test &test)
  * The device is removed while an ID is in any state: the ID gets the event once, as its last; all
  * later calls fail.
  */
-void cm_11_device_removal_is_the_last_event(Test &test)
+void cm_11_device_removal_is_the_last_event_of_an_id(Test &test)
 {
 	for (std::size_t s = 0; s < cm::state_count; s++) {
 		Boxed<Walk> walk;
@@ -600,10 +600,10 @@ void cm_11_device_removal_is_the_last_event(Test &test)
 } // namespace
 
 CARD_SUITE(cm_states, KUNIT_CASE(cm_02_id_state_transitions_match_the_specification),
-	   KUNIT_CASE(cm_02_only_valid_messages_change_the_state),
-	   KUNIT_CASE(cm_02_messages_of_other_connections_are_ignored),
+	   KUNIT_CASE(cm_02_only_messages_valid_in_a_state_change_the_state_of_an_id),
+	   KUNIT_CASE(cm_02_messages_with_unknown_communication_ids_are_ignored),
 	   KUNIT_CASE(cm_02_messages_from_a_third_node_are_ignored),
 	   KUNIT_CASE(cm_10_lap_with_invalid_path_is_passed_to_the_consumer),
 	   KUNIT_CASE(cm_02_functions_return_an_error_in_invalid_states),
 	   KUNIT_CASE(cm_07_id_destroy_sends_the_message_that_each_state_requires),
-	   KUNIT_CASE(cm_11_device_removal_is_the_last_event));
+	   KUNIT_CASE(cm_11_device_removal_is_the_last_event_of_an_id));

@@ -65,7 +65,7 @@ void cm_04_timeouts_are_computed_from_their_exponents(Test &test)
 }
 
 /* The REQ determines the number of retries and the interval; then the peer gets a REJ. */
-void cm_04_unanswered_request_times_out(Test &test)
+void cm_04_unanswered_req_times_out(Test &test)
 {
 	Boxed<Alone> alone;
 	ASSERT_TRUE(alone.ok());
@@ -88,7 +88,7 @@ void cm_04_unanswered_request_times_out(Test &test)
 }
 
 /* A REP times out after the response timeout that the sender of the REQ has announced. */
-void cm_04_unanswered_reply_times_out(Test &test)
+void cm_04_unanswered_rep_times_out(Test &test)
 {
 	Boxed<Alone> alone;
 	ASSERT_TRUE(alone.ok());
@@ -103,7 +103,7 @@ void cm_04_unanswered_reply_times_out(Test &test)
 }
 
 /* An unanswered DREQ also closes the connection, by way of timewait. */
-void cm_04_unanswered_disconnect_times_out(Test &test)
+void cm_04_unanswered_dreq_times_out(Test &test)
 {
 	Boxed<Alone> alone;
 	ASSERT_TRUE(alone.ok());
@@ -272,7 +272,7 @@ void cm_05_repeated_dreq_gets_a_drep_even_after_destroy(Test &test)
 }
 
 /* A DREQ for another QP than the connection's is ignored. */
-void cm_05_disconnect_for_another_qp_is_ignored(Test &test)
+void cm_05_dreq_with_another_qpn_is_ignored(Test &test)
 {
 	Boxed<Alone> alone;
 	ASSERT_TRUE(alone.ok());
@@ -311,7 +311,7 @@ void cm_05_req_with_a_connected_qp_closes_the_old_connection(Test &test)
  * A REP with a QP that is in use is rejected, the old connection is closed, and the new ID
  * continues to send its REQ.
  */
-void cm_05_reply_with_qp_in_use_is_rejected(Test &test)
+void cm_05_rep_with_a_qpn_in_use_is_rejected(Test &test)
 {
 	Boxed<Alone> alone;
 	Boxed<End> second;
@@ -368,7 +368,7 @@ void cm_05_connection_is_closed_even_if_its_dreq_cannot_be_sent(Test &test)
 }
 
 /* A REP without a QP is invalid; the ID continues to send its REQ. */
-void cm_01_rep_without_qp_is_dropped_as_malformed(Test &test)
+void cm_01_rep_without_a_qpn_is_dropped_as_malformed(Test &test)
 {
 	Boxed<Alone> alone;
 	ASSERT_TRUE(alone.ok());
@@ -407,7 +407,7 @@ void cm_06_rej_for_a_stale_connection_starts_a_full_timewait(Test &test)
  * Messages that could not be answered because memory was short are counted as such, not as
  * malformed messages.
  */
-void cm_12_allocation_failures_are_not_counted_as_malformed(Test &test)
+void cm_12_messages_dropped_for_lack_of_memory_are_not_counted_as_malformed(Test &test)
 {
 	Boxed<Alone> alone;
 	ASSERT_TRUE(alone.ok());
@@ -422,7 +422,7 @@ void cm_12_allocation_failures_are_not_counted_as_malformed(Test &test)
  * Every reject reason arrives unchanged with its information and private data, before and after the
  * REP, and has a text.
  */
-void cm_06_reject_reasons_reach_the_peer(Test &test)
+void cm_06_each_rej_reason_is_reported_to_the_peer(Test &test)
 {
 	for (int reason = IB_CM_REJ_NO_QP; reason <= IB_CM_REJ_VENDOR_OPTION_NOT_SUPPORTED;
 	     reason++) {
@@ -450,7 +450,7 @@ void cm_06_reject_reasons_reach_the_peer(Test &test)
 }
 
 /* Rejects that the CM sends by itself, and their contents. */
-void cm_06_invalid_req_is_rejected_with_its_reason(Test &test)
+void cm_06_invalid_req_is_rejected_with_the_matching_rej_reason(Test &test)
 {
 	Boxed<Alone> alone;
 	ASSERT_TRUE(alone.ok());
@@ -498,21 +498,20 @@ void cm_06_invalid_req_is_rejected_with_its_reason(Test &test)
 } // namespace
 
 CARD_SUITE(cm_time, KUNIT_CASE(cm_04_timeouts_are_computed_from_their_exponents),
-	   KUNIT_CASE(cm_04_unanswered_request_times_out),
-	   KUNIT_CASE(cm_04_unanswered_reply_times_out),
-	   KUNIT_CASE(cm_04_unanswered_disconnect_times_out),
+	   KUNIT_CASE(cm_04_unanswered_req_times_out), KUNIT_CASE(cm_04_unanswered_rep_times_out),
+	   KUNIT_CASE(cm_04_unanswered_dreq_times_out),
 	   KUNIT_CASE(cm_04_mra_extends_the_timeout_of_each_retry),
 	   KUNIT_CASE(cm_04_mra_extends_a_timeout_by_at_most_90_seconds),
 	   KUNIT_CASE(cm_04_lost_messages_are_retransmitted),
 	   KUNIT_CASE(cm_05_duplicate_rep_and_req_are_answered_again),
 	   KUNIT_CASE(cm_05_repeated_dreq_gets_a_drep_even_after_destroy),
-	   KUNIT_CASE(cm_05_disconnect_for_another_qp_is_ignored),
+	   KUNIT_CASE(cm_05_dreq_with_another_qpn_is_ignored),
 	   KUNIT_CASE(cm_05_req_with_a_connected_qp_closes_the_old_connection),
-	   KUNIT_CASE(cm_05_reply_with_qp_in_use_is_rejected),
+	   KUNIT_CASE(cm_05_rep_with_a_qpn_in_use_is_rejected),
 	   KUNIT_CASE(cm_05_duplicate_rep_gets_an_mra_after_the_rtu_failed),
 	   KUNIT_CASE(cm_05_connection_is_closed_even_if_its_dreq_cannot_be_sent),
-	   KUNIT_CASE(cm_01_rep_without_qp_is_dropped_as_malformed),
+	   KUNIT_CASE(cm_01_rep_without_a_qpn_is_dropped_as_malformed),
 	   KUNIT_CASE(cm_06_rej_for_a_stale_connection_starts_a_full_timewait),
-	   KUNIT_CASE(cm_12_allocation_failures_are_not_counted_as_malformed),
-	   KUNIT_CASE(cm_06_reject_reasons_reach_the_peer),
-	   KUNIT_CASE(cm_06_invalid_req_is_rejected_with_its_reason));
+	   KUNIT_CASE(cm_12_messages_dropped_for_lack_of_memory_are_not_counted_as_malformed),
+	   KUNIT_CASE(cm_06_each_rej_reason_is_reported_to_the_peer),
+	   KUNIT_CASE(cm_06_invalid_req_is_rejected_with_the_matching_rej_reason));

@@ -270,7 +270,7 @@ void iwcm_02_no_event_follows_the_destruction_of_an_id(Test &test)
  * On every path through the table, the driver may report only the events that it promised. An ID
  * that is being destroyed stays in that state.
  */
-void iwcm_02_only_expected_driver_events_change_the_state(Test &test)
+void iwcm_02_only_expected_driver_events_change_the_state_of_an_id(Test &test)
 {
 	using iw_cm::Event;
 	using iw_cm::State;
@@ -304,4 +304,4 @@ KUNIT_SUITE(iw_cm_connect, KUNIT_CASE(iwcm_01_both_ends_get_each_connection_even
 	    KUNIT_CASE(connect_reply_event_reports_why_the_request_was_rejected),
 	    KUNIT_CASE(iwcm_03_driver_errors_are_returned_to_the_caller),
 	    KUNIT_CASE(iwcm_02_no_event_follows_the_destruction_of_an_id),
-	    KUNIT_CASE(iwcm_02_only_expected_driver_events_change_the_state));
+	    KUNIT_CASE(iwcm_02_only_expected_driver_events_change_the_state_of_an_id));

@@ -44,7 +44,7 @@ void mgmt_03_each_request_completes_once_and_gets_its_response(Test &test)
  * MADs and completions that arrive after the last poll and before the arm, on hardware that raises
  * no event for them: each is reported, and each request answered.
  */
-void notify_09_mad_between_poll_and_arm_is_received(Test &test)
+void notify_09_mad_that_arrives_between_poll_and_arm_is_received(Test &test)
 {
 	Node asking{1, SOFT_NOTIFY_REPORTS, SOFT_TASK}, asked{2, SOFT_NOTIFY_REPORTS, SOFT_TASK};
 	ASSERT_TRUE(asking.ok() && asked.ok());
@@ -80,7 +80,7 @@ void notify_09_mad_between_poll_and_arm_is_received(Test &test)
  * Agents are bound to QP0 or QP1, which have their own classes and, for QP1, a Q_Key. A datagram to
  * QP1 from any QP is received if it has that Q_Key.
  */
-void mgmt_01_class_selects_qp0_or_qp1_and_qp1_checks_its_qkey(Test &test)
+void mgmt_01_management_class_selects_qp0_or_qp1_and_qp1_checks_the_qkey(Test &test)
 {
 	Node node{1}, other{2};
 	ASSERT_TRUE(node.ok() && other.ok());
@@ -154,7 +154,7 @@ void mgmt_01_class_selects_qp0_or_qp1_and_qp1_checks_its_qkey(Test &test)
 	rdma_destroy_ah(ah, 0);
 }
 
-void mgmt_07_receive_reports_lid_and_qp_of_the_sender(Test &test)
+void mgmt_07_received_mad_reports_lid_and_qp_of_the_sender(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -240,7 +240,7 @@ void mgmt_03_pending_send_can_be_cancelled_or_get_a_new_timeout(Test &test)
  * More sends than the send queue holds, none of them answered: each completes once when the agent
  * is unregistered.
  */
-void mgmt_03_unregistration_completes_each_send_once(Test &test)
+void mgmt_03_agent_unregistration_completes_each_send_once(Test &test)
 {
 	constexpr std::size_t count = 200;
 	Pair pair;
@@ -258,7 +258,7 @@ void mgmt_03_unregistration_completes_each_send_once(Test &test)
 }
 
 /* A response completes only the earlier of two sends with the same transaction ID. */
-void mgmt_03_response_completes_the_oldest_of_duplicate_sends(Test &test)
+void mgmt_03_response_completes_the_older_of_two_sends_with_the_same_tid(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -473,7 +473,7 @@ void mgmt_03_each_snoop_agent_sees_sends_and_receives(Test &test)
  * An error stops the send queue (IBA 10.3.1). An invalid request is posted between MADs while the
  * fabric is stopped. The MADs after it are flushed, and are sent when the queue has recovered.
  */
-void mgmt_03_flushed_mads_are_sent_after_a_send_queue_error(Test &test)
+void mgmt_03_mads_flushed_by_a_send_queue_error_are_sent_after_recovery(Test &test)
 {
 	struct Gate {
 		kern::Completion reached, open;
@@ -520,20 +520,21 @@ void mgmt_03_flushed_mads_are_sent_after_a_send_queue_error(Test &test)
 
 } // namespace
 
-SOFT_SUITES(mad_agent, KUNIT_CASE(mgmt_01_class_selects_qp0_or_qp1_and_qp1_checks_its_qkey),
+SOFT_SUITES(mad_agent,
+	    KUNIT_CASE(mgmt_01_management_class_selects_qp0_or_qp1_and_qp1_checks_the_qkey),
 	    KUNIT_CASE(mgmt_03_each_request_completes_once_and_gets_its_response),
-	    KUNIT_CASE(notify_09_mad_between_poll_and_arm_is_received),
-	    KUNIT_CASE(mgmt_07_receive_reports_lid_and_qp_of_the_sender),
+	    KUNIT_CASE(notify_09_mad_that_arrives_between_poll_and_arm_is_received),
+	    KUNIT_CASE(mgmt_07_received_mad_reports_lid_and_qp_of_the_sender),
 	    KUNIT_CASE(mgmt_03_unanswered_send_times_out_with_back_off),
 	    KUNIT_CASE(mgmt_03_request_succeeds_after_two_lost_transmissions),
 	    KUNIT_CASE(mgmt_03_request_is_retried_after_a_busy_reply),
 	    KUNIT_CASE(mgmt_03_pending_send_can_be_cancelled_or_get_a_new_timeout),
-	    KUNIT_CASE(mgmt_03_unregistration_completes_each_send_once),
-	    KUNIT_CASE(mgmt_03_response_completes_the_oldest_of_duplicate_sends),
+	    KUNIT_CASE(mgmt_03_agent_unregistration_completes_each_send_once),
+	    KUNIT_CASE(mgmt_03_response_completes_the_older_of_two_sends_with_the_same_tid),
 	    KUNIT_CASE(mgmt_03_responses_match_requests_despite_equal_tids_of_two_nodes),
 	    KUNIT_CASE(mgmt_03_agents_have_different_transaction_ids),
 	    KUNIT_CASE(mgmt_03_unsolicited_response_is_dropped),
 	    KUNIT_CASE(mgmt_03_unsolicited_mad_goes_to_the_agent_of_its_class),
 	    KUNIT_CASE(mgmt_03_mad_of_wrong_version_is_dropped_and_of_wrong_class_refused),
 	    KUNIT_CASE(mgmt_03_each_snoop_agent_sees_sends_and_receives),
-	    KUNIT_CASE(mgmt_03_flushed_mads_are_sent_after_a_send_queue_error));
+	    KUNIT_CASE(mgmt_03_mads_flushed_by_a_send_queue_error_are_sent_after_recovery));

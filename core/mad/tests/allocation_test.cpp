@@ -18,7 +18,7 @@ void ignore_received(ib_mad_agent *, ib_mad_send_buf *, ib_mad_recv_wc *wc)
 	ib_free_recv_mad(wc);
 }
 
-void mad_functions_survive_each_failed_allocation(Test &test)
+void mad_functions_return_enomem_if_any_allocation_fails(Test &test)
 {
 	Node node{1};
 	ASSERT_TRUE(node.ok());
@@ -48,7 +48,7 @@ void mad_functions_survive_each_failed_allocation(Test &test)
 		});
 }
 
-void sa_functions_survive_each_failed_allocation(Test &test)
+void sa_functions_return_enomem_if_any_allocation_fails(Test &test)
 {
 	static constinit kern::Atomic<unsigned int> calls{};
 	Node node{1};
@@ -127,7 +127,7 @@ void sa_functions_survive_each_failed_allocation(Test &test)
  * reassembly, ACKs, responses of the stack itself, and what the hardware needs. The send completes
  * once, with any status, and the next exchange succeeds.
  */
-void message_exchange_survives_each_failed_allocation(Test &test)
+void mad_exchange_succeeds_after_any_failed_allocation(Test &test)
 {
 	constexpr u8 method = 0x14;
 	Node a{1}, b{2};
@@ -161,7 +161,7 @@ void message_exchange_survives_each_failed_allocation(Test &test)
  * A device is registered while any allocation of the MAD layer fails: either the device is
  * registered without management, which is reported, or its registration fails.
  */
-void management_device_survives_each_failed_allocation(Test &test)
+void device_registers_without_mad_support_or_fails_if_an_allocation_fails(Test &test)
 {
 	constexpr soft_options plain = {.lid = 1};
 	bool failed = true;
@@ -195,7 +195,7 @@ void management_device_survives_each_failed_allocation(Test &test)
  * A client is registered while memory is short: it is refused, or is not added to the device. A
  * client that was added is removed.
  */
-void client_registration_survives_each_failed_allocation(Test &test)
+void client_is_refused_or_not_added_to_the_device_if_an_allocation_fails(Test &test)
 {
 	static constinit kern::Atomic<int> present{};
 	static constinit kern::Atomic<unsigned int> adds{};
@@ -226,8 +226,8 @@ void client_registration_survives_each_failed_allocation(Test &test)
 
 } // namespace
 
-CARD_SUITE(mad_allocation, KUNIT_CASE(mad_functions_survive_each_failed_allocation),
-	   KUNIT_CASE(sa_functions_survive_each_failed_allocation),
-	   KUNIT_CASE(message_exchange_survives_each_failed_allocation),
-	   KUNIT_CASE(management_device_survives_each_failed_allocation),
-	   KUNIT_CASE(client_registration_survives_each_failed_allocation));
+CARD_SUITE(mad_allocation, KUNIT_CASE(mad_functions_return_enomem_if_any_allocation_fails),
+	   KUNIT_CASE(sa_functions_return_enomem_if_any_allocation_fails),
+	   KUNIT_CASE(mad_exchange_succeeds_after_any_failed_allocation),
+	   KUNIT_CASE(device_registers_without_mad_support_or_fails_if_an_allocation_fails),
+	   KUNIT_CASE(client_is_refused_or_not_added_to_the_device_if_an_allocation_fails));

@@ -80,7 +80,7 @@ void mgmt_03_malformed_mads_are_dropped_and_counted(Test &test)
  * A Get or Set that no agent serves gets an error response. Other methods and unsolicited responses
  * get none.
  */
-void mgmt_03_mads_without_an_agent_are_rejected_or_counted(Test &test)
+void mgmt_03_only_get_and_set_mads_without_an_agent_get_an_error_response(Test &test)
 {
 	Scene scene;
 	ASSERT_TRUE(scene.ok());
@@ -193,7 +193,7 @@ ib_mad_agent *take_sends(ib_device *device, ib_mad_recv_handler handler, void *c
  * A flood to a slow consumer uses no more memory than a receive queue has, and the memory is freed
  * when the flood ends.
  */
-void mgmt_03_flood_of_mads_uses_at_most_one_receive_queue_of_buffers(Test &test)
+void mgmt_03_flood_of_mads_uses_no_more_buffers_than_the_receive_queue_has(Test &test)
 {
 	struct Slow {
 		kern::Completion gate;
@@ -229,7 +229,7 @@ void mgmt_03_flood_of_mads_uses_at_most_one_receive_queue_of_buffers(Test &test)
  * MADs that wait for handlers do not occupy the receive queue: two bursts, each of nearly a queue,
  * while a handler is slow.
  */
-void mgmt_12_bursts_are_received_while_a_handler_is_slow(Test &test)
+void mgmt_12_mad_bursts_are_received_while_a_handler_is_blocked(Test &test)
 {
 	constexpr unsigned int burst = 500;
 	struct Slow {
@@ -271,7 +271,7 @@ void mgmt_12_bursts_are_received_while_a_handler_is_slow(Test &test)
 }
 
 /* Registrations with inconsistent arguments are rejected. */
-void mgmt_03_invalid_registrations_are_rejected(Test &test)
+void mgmt_03_invalid_agent_registrations_are_rejected(Test &test)
 {
 	Node node{1};
 	ASSERT_TRUE(node.ok());
@@ -348,7 +348,7 @@ void mgmt_03_invalid_registrations_are_rejected(Test &test)
  * Sends that are inconsistent, or do not match their agent or class, are refused before anything is
  * sent, together with the rest of their list.
  */
-void mgmt_03_invalid_sends_are_rejected(Test &test)
+void mgmt_03_invalid_sends_are_rejected_with_the_rest_of_their_list(Test &test)
 {
 	Scene scene;
 	ASSERT_TRUE(scene.ok());
@@ -465,7 +465,7 @@ void mgmt_03_no_mad_resources_are_created_for_an_rnic(Test &test)
 }
 
 /* Ports that do not support MADs, or have no SMI, have no agents for them. */
-void mgmt_03_ports_without_mad_support_have_no_agents(Test &test)
+void mgmt_03_agent_registration_fails_on_ports_without_mad_support(Test &test)
 {
 	Device without_mads({.lid = 3, .lacks = RDMA_CORE_CAP_IB_MAD}),
 		without_smi({.lid = 4, .lacks = RDMA_CORE_CAP_IB_SMI});
@@ -497,7 +497,7 @@ void mgmt_03_ports_without_mad_support_have_no_agents(Test &test)
 }
 
 /* Unsolicited segments with the ID of an agent that only sends are dropped. */
-void mgmt_03_segments_for_a_send_only_agent_are_dropped(Test &test)
+void mgmt_03_rmpp_segments_for_a_send_only_agent_are_dropped(Test &test)
 {
 	Scene scene;
 	ASSERT_TRUE(scene.ok());
@@ -520,13 +520,13 @@ void mgmt_03_segments_for_a_send_only_agent_are_dropped(Test &test)
 } // namespace
 
 SOFT_SUITES(mad_bad_input, KUNIT_CASE(mgmt_03_malformed_mads_are_dropped_and_counted),
-	    KUNIT_CASE(mgmt_03_mads_without_an_agent_are_rejected_or_counted),
+	    KUNIT_CASE(mgmt_03_only_get_and_set_mads_without_an_agent_get_an_error_response),
 	    KUNIT_CASE(mgmt_03_rmpp_protocol_violations_abort_the_transfer_or_are_counted),
-	    KUNIT_CASE(mgmt_03_flood_of_mads_uses_at_most_one_receive_queue_of_buffers),
-	    KUNIT_CASE(mgmt_12_bursts_are_received_while_a_handler_is_slow),
-	    KUNIT_CASE(mgmt_03_invalid_registrations_are_rejected),
-	    KUNIT_CASE(mgmt_03_invalid_sends_are_rejected),
+	    KUNIT_CASE(mgmt_03_flood_of_mads_uses_no_more_buffers_than_the_receive_queue_has),
+	    KUNIT_CASE(mgmt_12_mad_bursts_are_received_while_a_handler_is_blocked),
+	    KUNIT_CASE(mgmt_03_invalid_agent_registrations_are_rejected),
+	    KUNIT_CASE(mgmt_03_invalid_sends_are_rejected_with_the_rest_of_their_list),
 	    KUNIT_CASE(mgmt_03_mads_from_a_multicast_lid_are_dropped),
 	    KUNIT_CASE(mgmt_03_no_mad_resources_are_created_for_an_rnic),
-	    KUNIT_CASE(mgmt_03_ports_without_mad_support_have_no_agents),
-	    KUNIT_CASE(mgmt_03_segments_for_a_send_only_agent_are_dropped));
+	    KUNIT_CASE(mgmt_03_agent_registration_fails_on_ports_without_mad_support),
+	    KUNIT_CASE(mgmt_03_rmpp_segments_for_a_send_only_agent_are_dropped));

@@ -33,7 +33,7 @@ struct Pair {
  * A QP that enters the error state is recovered: queued MADs are sent, and the receive queue is
  * full again.
  */
-void mgmt_03_qp_in_error_recovers_and_sends_queued_mads(Test &test)
+void mgmt_03_special_qp_in_error_recovers_and_sends_queued_mads(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -60,7 +60,7 @@ void mgmt_03_qp_in_error_recovers_and_sends_queued_mads(Test &test)
  * While the recovery fails, sends end with an error instead of waiting forever. The recovery is
  * retried, and once it succeeds, sends succeed.
  */
-void mgmt_03_sends_fail_while_the_qp_cannot_recover(Test &test)
+void mgmt_03_sends_fail_while_the_special_qp_cannot_recover(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -180,7 +180,7 @@ struct Guest {
 	}
 };
 
-void mgmt_03_device_removal_flushes_all_sends(Test &test)
+void mgmt_03_device_removal_flushes_all_outstanding_sends(Test &test)
 {
 	ib_client client{"guest", Guest::add, Guest::remove, nullptr};
 	Guest guest;
@@ -194,7 +194,7 @@ void mgmt_03_device_removal_flushes_all_sends(Test &test)
 
 } // namespace
 
-SOFT_SUITES(mad_life, KUNIT_CASE(mgmt_03_qp_in_error_recovers_and_sends_queued_mads),
-	    KUNIT_CASE(mgmt_03_sends_fail_while_the_qp_cannot_recover),
+SOFT_SUITES(mad_life, KUNIT_CASE(mgmt_03_special_qp_in_error_recovers_and_sends_queued_mads),
+	    KUNIT_CASE(mgmt_03_sends_fail_while_the_special_qp_cannot_recover),
 	    KUNIT_CASE(mgmt_03_agents_can_send_again_after_a_port_outage),
-	    KUNIT_CASE(mgmt_03_device_removal_flushes_all_sends));
+	    KUNIT_CASE(mgmt_03_device_removal_flushes_all_outstanding_sends));

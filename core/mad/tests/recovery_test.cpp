@@ -160,7 +160,7 @@ bool breaks_and_recovers(Test &test, Scene &scene, Break how, soft_method method
  * the first receive, and one in the middle. Afterwards as many requests as a queue holds are
  * answered.
  */
-void mgmt_03_recovery_survives_failure_of_each_step(Test &test)
+void mgmt_03_special_qp_recovers_even_if_a_recovery_step_fails_once(Test &test)
 {
 	for (soft_behaviour behaviour :
 	     {SOFT_CARD_SENDS_FIRST, SOFT_CARD_RECEIVES_FIRST, SOFT_PLAIN}) {
@@ -218,7 +218,7 @@ void mgmt_12_mad_receive_queue_is_refilled_after_failed_posts(Test &test)
  * A special QP whose CQ cannot be armed or polled for a while has no event to wait for: it polls
  * again by itself, and arms the CQ when that is possible.
  */
-void notify_02_special_qp_recovers_from_a_failed_arm(Test &test)
+void notify_02_special_qp_polls_again_after_a_failed_arm_or_poll(Test &test)
 {
 	for (const bool polls : {false, true}) {
 		Scene scene;
@@ -250,7 +250,7 @@ bool lets_time_pass(Scene &scene)
  * A request that the send queue delays is sent as often as any other, with the same timeout, which
  * starts at each send completion.
  */
-void mgmt_03_timeout_starts_at_send_completion(Test &test)
+void mgmt_03_timeout_of_a_mad_starts_at_its_send_completion(Test &test)
 {
 	Scene scene;
 	ASSERT_TRUE(scene.ok());
@@ -330,7 +330,7 @@ struct Insistent {
  * here it is broken, so every send completes as soon as it is posted. A handler that posts again is
  * called again, and not recursively.
  */
-void mgmt_03_handlers_run_in_a_task_and_never_recursively(Test &test)
+void mgmt_03_mad_handlers_run_in_a_task_and_never_recursively(Test &test)
 {
 	constexpr unsigned int rounds = 10;
 	Scene scene;
@@ -418,10 +418,10 @@ void mgmt_03_send_cancelled_under_a_lock_completes_in_a_task(Test &test)
 KUNIT_SUITE_BEFORE(mad_recovery, ::fixture::on_plain_devices,
 		   KUNIT_CASE(mgmt_03_special_qp_state_transitions_match_the_expected_table),
 		   KUNIT_CASE(mgmt_03_mad_send_state_transitions_match_the_expected_table),
-		   KUNIT_CASE(mgmt_03_recovery_survives_failure_of_each_step),
+		   KUNIT_CASE(mgmt_03_special_qp_recovers_even_if_a_recovery_step_fails_once),
 		   KUNIT_CASE(mgmt_12_mad_receive_queue_is_refilled_after_failed_posts),
-		   KUNIT_CASE(notify_02_special_qp_recovers_from_a_failed_arm),
-		   KUNIT_CASE(mgmt_03_timeout_starts_at_send_completion),
+		   KUNIT_CASE(notify_02_special_qp_polls_again_after_a_failed_arm_or_poll),
+		   KUNIT_CASE(mgmt_03_timeout_of_a_mad_starts_at_its_send_completion),
 		   KUNIT_CASE(mgmt_03_stalled_sends_complete_when_the_qp_fails),
-		   KUNIT_CASE(mgmt_03_handlers_run_in_a_task_and_never_recursively),
+		   KUNIT_CASE(mgmt_03_mad_handlers_run_in_a_task_and_never_recursively),
 		   KUNIT_CASE(mgmt_03_send_cancelled_under_a_lock_completes_in_a_task));

@@ -27,7 +27,7 @@ struct Pair {
  * Messages from one segment to several windows, with all lengths of the last segment near its
  * limits.
  */
-void mgmt_03_rmpp_carries_messages_of_all_lengths(Test &test)
+void mgmt_03_rmpp_messages_of_1_to_201_segments_arrive_intact(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -51,7 +51,7 @@ void mgmt_03_rmpp_carries_messages_of_all_lengths(Test &test)
  * More messages than can be assembled at the same time. Each starts when the previous one has
  * ended, although completed messages are remembered for a while.
  */
-void mgmt_03_rmpp_consecutive_messages_are_received(Test &test)
+void mgmt_03_rmpp_completed_messages_do_not_block_new_messages(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -66,7 +66,7 @@ void mgmt_03_rmpp_consecutive_messages_are_received(Test &test)
 }
 
 /* The path of the request loses and reorders packets; every message arrives complete. */
-void mgmt_03_rmpp_survives_loss_and_reordering(Test &test)
+void mgmt_03_rmpp_messages_arrive_complete_despite_loss_and_reordering(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -180,7 +180,7 @@ void mgmt_03_rmpp_responses_reach_peers_with_equal_tids(Test &test)
 }
 
 /* If an agent is unregistered, each of its messages in transfer is flushed once. */
-void mgmt_03_rmpp_unregistration_flushes_each_message_once(Test &test)
+void mgmt_03_rmpp_agent_unregistration_flushes_each_message_once(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -271,13 +271,13 @@ void mgmt_03_rmpp_receiver_repeats_the_last_ack_for_10_s(Test &test)
 
 } // namespace
 
-SOFT_SUITES(mad_rmpp_traffic, KUNIT_CASE(mgmt_03_rmpp_carries_messages_of_all_lengths),
-	    KUNIT_CASE(mgmt_03_rmpp_consecutive_messages_are_received),
-	    KUNIT_CASE(mgmt_03_rmpp_survives_loss_and_reordering),
+SOFT_SUITES(mad_rmpp_traffic, KUNIT_CASE(mgmt_03_rmpp_messages_of_1_to_201_segments_arrive_intact),
+	    KUNIT_CASE(mgmt_03_rmpp_completed_messages_do_not_block_new_messages),
+	    KUNIT_CASE(mgmt_03_rmpp_messages_arrive_complete_despite_loss_and_reordering),
 	    KUNIT_CASE(mgmt_03_rmpp_abort_and_stop_terminate_the_transfer),
 	    KUNIT_CASE(mgmt_03_rmpp_sender_aborts_if_no_segment_is_acknowledged),
 	    KUNIT_CASE(mgmt_03_rmpp_responses_reach_peers_with_equal_tids),
-	    KUNIT_CASE(mgmt_03_rmpp_unregistration_flushes_each_message_once));
+	    KUNIT_CASE(mgmt_03_rmpp_agent_unregistration_flushes_each_message_once));
 /* These tests take minutes of virtual time, so they run only there and only once. */
 CARD_SUITE(mad_rmpp_silence, KUNIT_CASE(mgmt_03_rmpp_receiver_abandons_a_message_after_40_s),
 	   KUNIT_CASE(mgmt_03_rmpp_receiver_repeats_the_last_ack_for_10_s));

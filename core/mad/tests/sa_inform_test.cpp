@@ -57,7 +57,7 @@ private:
  * Each consumer gets reports of the trap that it subscribed to; the SA is notified of the first and
  * the last consumer; every report is acknowledged.
  */
-void mgmt_03_sa_reports_reach_every_subscriber(Test &test)
+void mgmt_03_sa_report_of_a_trap_reaches_every_subscriber_of_the_trap(Test &test)
 {
 	Node manager{1}, node{2};
 	ASSERT_TRUE(manager.ok() && node.ok());
@@ -168,7 +168,7 @@ void mgmt_03_sa_new_subscription_waits_for_a_pending_unsubscribe(Test &test)
  * In a flood of reports to a busy subscriber, a bounded number is kept. The others are not
  * acknowledged, and no acknowledged report is lost.
  */
-void mgmt_03_sa_reports_are_not_acknowledged_if_64_are_undelivered(Test &test)
+void mgmt_03_sa_reports_are_not_acknowledged_while_64_reports_are_undelivered(Test &test)
 {
 	constexpr unsigned int kept = 64, flood = kept + 20;
 	Node manager{1}, node{2};
@@ -213,7 +213,7 @@ void mgmt_03_sa_reports_are_not_acknowledged_if_64_are_undelivered(Test &test)
  * Only reports from one of the subnet manager's LIDs are accepted, and notices about groups and
  * ports only if the SM issued them.
  */
-void mgmt_03_sa_reports_of_other_nodes_are_dropped(Test &test)
+void mgmt_03_sa_reports_from_nodes_other_than_the_sm_are_dropped(Test &test)
 {
 	constexpr u16 by_a_node = 128; /* trap 128: a switch reports a change of a link */
 	Node manager{1}, outsider{2}, node{4};
@@ -260,8 +260,9 @@ void mgmt_03_sa_reports_of_other_nodes_are_dropped(Test &test)
 
 } // namespace
 
-SOFT_SUITES(mad_sa_inform, KUNIT_CASE(mgmt_03_sa_reports_reach_every_subscriber),
+SOFT_SUITES(mad_sa_inform,
+	    KUNIT_CASE(mgmt_03_sa_report_of_a_trap_reaches_every_subscriber_of_the_trap),
 	    KUNIT_CASE(mgmt_03_sa_subscription_loss_is_reported_if_renewal_fails),
 	    KUNIT_CASE(mgmt_03_sa_new_subscription_waits_for_a_pending_unsubscribe),
-	    KUNIT_CASE(mgmt_03_sa_reports_are_not_acknowledged_if_64_are_undelivered),
-	    KUNIT_CASE(mgmt_03_sa_reports_of_other_nodes_are_dropped));
+	    KUNIT_CASE(mgmt_03_sa_reports_are_not_acknowledged_while_64_reports_are_undelivered),
+	    KUNIT_CASE(mgmt_03_sa_reports_from_nodes_other_than_the_sm_are_dropped));

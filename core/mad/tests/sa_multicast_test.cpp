@@ -136,7 +136,7 @@ void mgmt_03_sa_client_limits_the_number_of_concurrent_joins(Test &test)
  * The number of memberships of a port is bounded. A further one is refused with ENOBUFS, and
  * succeeds when another one has been left. An SM that returns gets joins for all of them.
  */
-void mgmt_03_sa_number_of_multicast_memberships_is_limited(Test &test)
+void mgmt_03_sa_number_of_multicast_memberships_of_a_port_is_limited(Test &test)
 {
 	Node manager{1}, node{2};
 	ASSERT_TRUE(manager.ok() && node.ok());
@@ -169,7 +169,7 @@ void mgmt_03_sa_number_of_multicast_memberships_is_limited(Test &test)
  * Many members of one group cause one join and one leave. Each is visited when it is added and when
  * the SA has responded.
  */
-void mgmt_03_sa_members_of_one_group_share_a_join(Test &test)
+void mgmt_03_sa_4096_members_of_one_group_share_one_join_request(Test &test)
 {
 	constexpr u32 count = 4096;
 	Node manager{1}, node{2};
@@ -195,5 +195,5 @@ void mgmt_03_sa_members_of_one_group_share_a_join(Test &test)
 
 KUNIT_SUITE_BEFORE(mad_sa_multicast, ::fixture::on_plain_devices,
 		   KUNIT_CASE(mgmt_03_sa_client_limits_the_number_of_concurrent_joins),
-		   KUNIT_CASE(mgmt_03_sa_number_of_multicast_memberships_is_limited),
-		   KUNIT_CASE(mgmt_03_sa_members_of_one_group_share_a_join));
+		   KUNIT_CASE(mgmt_03_sa_number_of_multicast_memberships_of_a_port_is_limited),
+		   KUNIT_CASE(mgmt_03_sa_4096_members_of_one_group_share_one_join_request));

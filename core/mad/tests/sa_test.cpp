@@ -49,7 +49,7 @@ bool knows_of_no_manager(Client &client, const Node &node)
 	});
 }
 
-void mgmt_03_sa_path_query_returns_a_path_or_an_error(Test &test)
+void mgmt_03_sa_path_query_returns_the_path_or_the_error_of_the_sa(Test &test)
 {
 	Node manager{1}, node{2};
 	ASSERT_TRUE(manager.ok() && node.ok());
@@ -68,7 +68,7 @@ void mgmt_03_sa_path_query_returns_a_path_or_an_error(Test &test)
 	EXPECT_EQ(found.calls.load_acquire() + refused.calls.load_acquire(), 2u);
 }
 
-void mgmt_03_sa_query_times_out_or_is_cancelled(Test &test)
+void mgmt_03_sa_timed_out_or_cancelled_query_completes_once_with_an_error(Test &test)
 {
 	Node manager{1}, node{2};
 	ASSERT_TRUE(manager.ok() && node.ok());
@@ -96,7 +96,7 @@ void mgmt_03_sa_query_times_out_or_is_cancelled(Test &test)
 }
 
 /* When the subnet manager moves, queries go to its new LID. Without an SM they fail. */
-void mgmt_03_sa_queries_go_to_the_new_subnet_manager(Test &test)
+void mgmt_03_sa_queries_go_to_the_new_lid_after_the_subnet_manager_moved(Test &test)
 {
 	Node old_manager{1}, node{2}, new_manager{3};
 	ASSERT_TRUE(old_manager.ok() && node.ok() && new_manager.ok());
@@ -121,7 +121,7 @@ void mgmt_03_sa_queries_go_to_the_new_subnet_manager(Test &test)
 }
 
 /* Queries use the default partition, at any index of the port's table. */
-void mgmt_03_sa_queries_use_the_default_partition(Test &test)
+void mgmt_03_sa_queries_use_the_default_pkey_at_any_table_index(Test &test)
 {
 	Node manager{1}, node{2};
 	ASSERT_TRUE(manager.ok() && node.ok());
@@ -221,7 +221,7 @@ private:
 /*
  * Full and limited members of a partition can join its groups; members of another partition cannot.
  */
-void mgmt_03_sa_full_and_limited_members_can_join_a_group(Test &test)
+void mgmt_03_sa_full_and_limited_partition_members_can_join_a_group(Test &test)
 {
 	Node manager{1}, node{2};
 	ASSERT_TRUE(manager.ok() && node.ok());
@@ -279,7 +279,7 @@ void mgmt_03_sa_group_is_left_only_by_its_last_member(Test &test)
  * A member that joins while the SA processes the last one's leave is joined again, because the SA
  * will have dropped the old membership.
  */
-void mgmt_03_sa_new_join_waits_for_a_pending_leave_of_the_group(Test &test)
+void mgmt_03_sa_group_joined_during_a_pending_leave_is_joined_again(Test &test)
 {
 	Node manager{1}, node{2};
 	ASSERT_TRUE(manager.ok() && node.ok());
@@ -306,7 +306,7 @@ void mgmt_03_sa_new_join_waits_for_a_pending_leave_of_the_group(Test &test)
  * After a client reregistration the group is joined again without notifying its members. If its
  * attributes have changed, the members lose it.
  */
-void mgmt_03_sa_membership_is_lost_if_the_group_has_changed(Test &test)
+void mgmt_03_sa_membership_is_lost_if_the_group_has_changed_at_a_rejoin(Test &test)
 {
 	Node manager{1}, node{2};
 	ASSERT_TRUE(manager.ok() && node.ok());
@@ -476,15 +476,15 @@ void mgmt_03_join_refused_by_the_sa_is_reported(Test &test)
 
 } // namespace
 
-SOFT_SUITES(mad_sa, KUNIT_CASE(mgmt_03_sa_path_query_returns_a_path_or_an_error),
-	    KUNIT_CASE(mgmt_03_sa_query_times_out_or_is_cancelled),
-	    KUNIT_CASE(mgmt_03_sa_queries_go_to_the_new_subnet_manager),
-	    KUNIT_CASE(mgmt_03_sa_queries_use_the_default_partition),
+SOFT_SUITES(mad_sa, KUNIT_CASE(mgmt_03_sa_path_query_returns_the_path_or_the_error_of_the_sa),
+	    KUNIT_CASE(mgmt_03_sa_timed_out_or_cancelled_query_completes_once_with_an_error),
+	    KUNIT_CASE(mgmt_03_sa_queries_go_to_the_new_lid_after_the_subnet_manager_moved),
+	    KUNIT_CASE(mgmt_03_sa_queries_use_the_default_pkey_at_any_table_index),
 	    KUNIT_CASE(mgmt_03_sa_creation_of_the_sm_address_handle_is_retried),
 	    KUNIT_CASE(mgmt_03_sa_group_is_left_only_by_its_last_member),
-	    KUNIT_CASE(mgmt_03_sa_full_and_limited_members_can_join_a_group),
-	    KUNIT_CASE(mgmt_03_sa_new_join_waits_for_a_pending_leave_of_the_group),
-	    KUNIT_CASE(mgmt_03_sa_membership_is_lost_if_the_group_has_changed),
+	    KUNIT_CASE(mgmt_03_sa_full_and_limited_partition_members_can_join_a_group),
+	    KUNIT_CASE(mgmt_03_sa_group_joined_during_a_pending_leave_is_joined_again),
+	    KUNIT_CASE(mgmt_03_sa_membership_is_lost_if_the_group_has_changed_at_a_rejoin),
 	    KUNIT_CASE(mgmt_03_join_refused_by_the_sa_is_reported),
 	    KUNIT_CASE(mgmt_03_sa_membership_is_renewed_at_a_new_subnet_manager),
 	    KUNIT_CASE(mgmt_03_sa_join_is_retried_as_its_client_specifies),

@@ -55,7 +55,7 @@ int note_port(ib_device *device, int flags, u32 port_num, const ib_wc *wc, const
 	return answer_in_device(device, flags, port_num, wc, grh, in, out, size, pkey_index);
 }
 
-void mgmt_04_switch_agent_gets_the_ingress_port(Test &test)
+void mgmt_04_process_mad_of_a_switch_gets_the_ingress_port(Test &test)
 {
 	Line line(note_port);
 	ASSERT_TRUE(line.ok());
@@ -68,7 +68,7 @@ void mgmt_04_switch_agent_gets_the_ingress_port(Test &test)
 }
 
 /* An agent of weft replies for a switch whose device has none. */
-void mgmt_04_agent_replies_for_a_switch_without_an_sma(Test &test)
+void mgmt_04_mad_agent_replies_for_a_switch_without_an_sma(Test &test)
 {
 	Line line(nullptr);
 	ASSERT_TRUE(line.ok());
@@ -78,7 +78,7 @@ void mgmt_04_agent_replies_for_a_switch_without_an_sma(Test &test)
 }
 
 /* A manager on the switch sends requests to the switch itself and through each of its ports. */
-void mgmt_04_switch_sends_smps_to_itself_and_its_ports(Test &test)
+void mgmt_04_manager_on_a_switch_reaches_the_switch_and_each_of_its_ports(Test &test)
 {
 	Line line(answer_in_device);
 	ASSERT_TRUE(line.ok());
@@ -91,7 +91,7 @@ void mgmt_04_switch_sends_smps_to_itself_and_its_ports(Test &test)
  * At the end of the directed part, a switch forwards by LID. The response reaches it by LID, and
  * returns along the directed route.
  */
-void mgmt_04_switch_forwards_by_lid_after_the_directed_part(Test &test)
+void mgmt_04_switch_forwards_smps_by_lid_after_the_directed_part(Test &test)
 {
 	Line line(answer_in_device);
 	ASSERT_TRUE(line.ok());
@@ -164,10 +164,10 @@ void mgmt_04_switch_drops_forwarded_smps_when_out_of_memory(Test &test)
 } // namespace
 
 SOFT_SUITES(mad_smi_switch, KUNIT_CASE(mgmt_04_switch_forwards_directed_route_smps),
-	    KUNIT_CASE(mgmt_04_switch_agent_gets_the_ingress_port),
-	    KUNIT_CASE(mgmt_04_agent_replies_for_a_switch_without_an_sma),
-	    KUNIT_CASE(mgmt_04_switch_sends_smps_to_itself_and_its_ports),
-	    KUNIT_CASE(mgmt_04_switch_forwards_by_lid_after_the_directed_part),
+	    KUNIT_CASE(mgmt_04_process_mad_of_a_switch_gets_the_ingress_port),
+	    KUNIT_CASE(mgmt_04_mad_agent_replies_for_a_switch_without_an_sma),
+	    KUNIT_CASE(mgmt_04_manager_on_a_switch_reaches_the_switch_and_each_of_its_ports),
+	    KUNIT_CASE(mgmt_04_switch_forwards_smps_by_lid_after_the_directed_part),
 	    KUNIT_CASE(mgmt_04_switch_accepts_routes_that_start_with_a_lid_routed_part),
 	    KUNIT_CASE(mgmt_04_switch_drops_and_counts_smps_with_invalid_routes),
 	    KUNIT_CASE(mgmt_04_switch_drops_forwarded_smps_when_out_of_memory));

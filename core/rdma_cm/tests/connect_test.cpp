@@ -353,7 +353,7 @@ void rcm_05_failed_route_resolution_can_be_repeated(Test &test)
  * Code that excludes handlers, as queries do, never sees partial results: all of them appear with
  * their event.
  */
-void rcm_05_id_has_no_resolved_address_or_route_before_the_event(Test &test)
+void rcm_05_id_has_no_address_or_route_before_the_resolved_event(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.there() && pair->stand());
@@ -435,5 +435,5 @@ SOFT_SUITES(rdma_cm_connect, KUNIT_CASE(rcm_01_both_ends_get_each_event_of_a_con
 	    KUNIT_CASE(rcm_03_failed_connects_report_the_reason),
 	    KUNIT_CASE(rcm_04_address_resolution_is_retried_until_its_timeout),
 	    KUNIT_CASE(rcm_05_failed_route_resolution_can_be_repeated),
-	    KUNIT_CASE(rcm_05_id_has_no_resolved_address_or_route_before_the_event),
+	    KUNIT_CASE(rcm_05_id_has_no_address_or_route_before_the_resolved_event),
 	    KUNIT_CASE(rcm_14_address_change_is_reported_without_disconnecting));

@@ -67,7 +67,7 @@ bool is(const ib_gid &gid, std::initializer_list<u8> bytes)
 }
 
 /* Maps the address of a group to its MGID: RFC 4391, section 4, and its equivalent for UDP. */
-void rcm_10_group_addresses_map_to_mgids(Test &test)
+void rcm_10_ip_multicast_addresses_map_to_mgids(Test &test)
 {
 	ib_gid base;
 	__builtin_memcpy(base.raw, broadcast, sizeof(broadcast));
@@ -99,7 +99,7 @@ void rcm_10_group_addresses_map_to_mgids(Test &test)
 }
 
 /* Joining, which needs IPoIB's group; its event; the loss of the group; leaving. */
-void rcm_10_join_requires_the_ipoib_group_and_is_reported(Test &test)
+void rcm_10_multicast_join_requires_the_ipoib_broadcast_group(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.there() && pair->stand());
@@ -184,5 +184,5 @@ void rcm_10_join_requires_the_ipoib_group_and_is_reported(Test &test)
 } // namespace
 
 SOFT_SUITES(rdma_cm_datagram, KUNIT_CASE(rcm_09_sidr_resolves_the_peers_qp),
-	    KUNIT_CASE(rcm_10_group_addresses_map_to_mgids),
-	    KUNIT_CASE(rcm_10_join_requires_the_ipoib_group_and_is_reported));
+	    KUNIT_CASE(rcm_10_ip_multicast_addresses_map_to_mgids),
+	    KUNIT_CASE(rcm_10_multicast_join_requires_the_ipoib_broadcast_group));

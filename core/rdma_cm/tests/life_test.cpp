@@ -243,7 +243,7 @@ void rcm_08_address_of_a_listener_being_destroyed_can_be_reused(Test &test)
  * Device removal: every ID on the device is notified once, as its last event; removal waits for
  * their destruction; wildcard listeners stay.
  */
-void rcm_13_device_removal_is_the_last_event(Test &test)
+void rcm_13_device_removal_is_the_last_event_of_an_id(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.there() && pair->ok());
@@ -421,7 +421,7 @@ SOFT_SUITES(rdma_cm_life, KUNIT_CASE(rcm_11_handler_that_returns_nonzero_destroy
 	    KUNIT_CASE(rcm_12_no_event_is_delivered_while_the_handler_lock_is_held),
 	    KUNIT_CASE(rcm_12_ids_can_be_destroyed_while_they_connect),
 	    KUNIT_CASE(rcm_08_address_of_a_listener_being_destroyed_can_be_reused),
-	    KUNIT_CASE(rcm_13_device_removal_is_the_last_event),
+	    KUNIT_CASE(rcm_13_device_removal_is_the_last_event_of_an_id),
 	    KUNIT_CASE(rcm_13_device_removal_waits_until_ids_are_destroyed),
 	    KUNIT_CASE(rcm_13_device_can_be_removed_while_ids_connect),
 	    KUNIT_CASE(rcm_13_listener_is_not_freed_while_a_request_is_processed));

@@ -18,7 +18,7 @@ u16 bound_port(const End &end)
 /*
  * Programs cannot take all port numbers of the automatic range, whether automatically or by number.
  */
-void rcm_07_programs_cannot_bind_all_ports_of_the_automatic_range(Test &test)
+void rcm_07_programs_cannot_bind_all_ports_of_the_local_port_range(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.there() && pair->stand());
@@ -51,7 +51,7 @@ void rcm_07_programs_cannot_bind_all_ports_of_the_automatic_range(Test &test)
  * Automatic port numbers are in the range and unique, until none is left. Low port numbers need a
  * privilege.
  */
-void rcm_07_automatic_ports_are_unique_and_in_range(Test &test)
+void rcm_07_automatically_bound_ports_are_unique_and_in_the_local_port_range(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.there() && pair->stand());
@@ -132,7 +132,7 @@ constexpr ServiceCase services[] = {
  * In AF_IB addresses the service ID selects the port space, and the ID gets the complete service
  * ID. Such port numbers are shared with those of IP addresses.
  */
-void rcm_07_service_id_selects_the_port_space(Test &test)
+void rcm_07_service_id_of_an_af_ib_address_selects_the_port_space(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.there() && pair->stand());
@@ -166,7 +166,7 @@ void rcm_07_service_id_selects_the_port_space(Test &test)
  * A program can bind only port numbers, in the port spaces that its ID may use: other services
  * belong to the kernel. A mask gives access to none of them.
  */
-void rcm_07_programs_can_use_only_service_ids_of_port_numbers(Test &test)
+void rcm_07_programs_cannot_bind_service_ids_outside_their_port_spaces(Test &test)
 {
 	struct {
 		rdma_ucm_port_space of;
@@ -249,7 +249,7 @@ struct PortCase {
  * Several IDs can share a port number if they have different addresses or families, or if all
  * permit it; never with a listener.
  */
-void rcm_07_port_is_shared_by_distinct_or_reusable_addresses(Test &test)
+void rcm_07_ids_with_distinct_or_reusable_addresses_can_share_a_port(Test &test)
 {
 	constexpr u16 port = 7000;
 	const Address any4 = [] {
@@ -342,7 +342,7 @@ void rcm_07_port_can_be_shared_with_an_id_while_its_listen_call_fails(Test &test
  * A request is passed to the listener with its address. A wildcard listener gets all others, also
  * on devices that are added later.
  */
-void rcm_08_requests_reach_the_listener_of_their_address(Test &test)
+void rcm_08_request_reaches_the_listener_of_its_destination_address(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.there() && pair->stand());
@@ -390,7 +390,7 @@ void rcm_08_requests_reach_the_listener_of_their_address(Test &test)
  * The contents of a request are not trusted: other versions, other types and unknown addresses are
  * refused.
  */
-void rcm_08_invalid_requests_are_rejected(Test &test)
+void rcm_08_requests_with_an_invalid_version_or_ip_address_are_rejected(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.there() && pair->ok());
@@ -555,13 +555,14 @@ void rcm_08_request_event_is_the_first_event_of_a_new_id(Test &test)
 
 } // namespace
 
-SOFT_SUITES(rdma_cm_listen, KUNIT_CASE(rcm_07_automatic_ports_are_unique_and_in_range),
-	    KUNIT_CASE(rcm_07_programs_cannot_bind_all_ports_of_the_automatic_range),
-	    KUNIT_CASE(rcm_07_service_id_selects_the_port_space),
-	    KUNIT_CASE(rcm_07_programs_can_use_only_service_ids_of_port_numbers),
-	    KUNIT_CASE(rcm_07_port_is_shared_by_distinct_or_reusable_addresses),
+SOFT_SUITES(rdma_cm_listen,
+	    KUNIT_CASE(rcm_07_automatically_bound_ports_are_unique_and_in_the_local_port_range),
+	    KUNIT_CASE(rcm_07_programs_cannot_bind_all_ports_of_the_local_port_range),
+	    KUNIT_CASE(rcm_07_service_id_of_an_af_ib_address_selects_the_port_space),
+	    KUNIT_CASE(rcm_07_programs_cannot_bind_service_ids_outside_their_port_spaces),
+	    KUNIT_CASE(rcm_07_ids_with_distinct_or_reusable_addresses_can_share_a_port),
 	    KUNIT_CASE(rcm_07_port_can_be_shared_with_an_id_while_its_listen_call_fails),
-	    KUNIT_CASE(rcm_08_requests_reach_the_listener_of_their_address),
-	    KUNIT_CASE(rcm_08_invalid_requests_are_rejected),
+	    KUNIT_CASE(rcm_08_request_reaches_the_listener_of_its_destination_address),
+	    KUNIT_CASE(rcm_08_requests_with_an_invalid_version_or_ip_address_are_rejected),
 	    KUNIT_CASE(rcm_08_random_private_data_is_refused_or_decoded_exactly),
 	    KUNIT_CASE(rcm_08_request_event_is_the_first_event_of_a_new_id));

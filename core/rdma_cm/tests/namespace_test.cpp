@@ -118,7 +118,7 @@ void rcm_17_namespaces_have_separate_ports(Test &test)
 }
 
 /* A port number that programs share counts until the last ID has released it. */
-void rcm_17_port_shared_by_several_ids_is_counted_once(Test &test)
+void rcm_17_port_shared_by_several_ids_counts_as_one_used_port(Test &test)
 {
 	Boxed<Namespaces> there;
 	ASSERT_TRUE(there.there() && there->ok());
@@ -262,7 +262,7 @@ void rcm_17_namespace_is_referenced_while_it_has_ids(Test &test)
 
 SOFT_SUITES(rdma_cm_namespaces, KUNIT_CASE(rcm_17_id_uses_addresses_of_its_namespace),
 	    KUNIT_CASE(rcm_17_namespaces_have_separate_ports),
-	    KUNIT_CASE(rcm_17_port_shared_by_several_ids_is_counted_once),
+	    KUNIT_CASE(rcm_17_port_shared_by_several_ids_counts_as_one_used_port),
 	    KUNIT_CASE(rcm_17_requests_reach_listeners_of_their_namespace),
 	    KUNIT_CASE(rcm_17_id_uses_no_device_of_another_namespace),
 	    KUNIT_CASE(rcm_17_neighbour_updates_wake_only_ids_of_their_namespace),

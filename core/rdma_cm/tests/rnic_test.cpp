@@ -63,7 +63,7 @@ void rcm_08_failed_listen_returns_after_its_requests_are_processed(Test &test)
 }
 
 /* A requester must have an address, whatever the card reports. */
-void rcm_08_requests_without_address_are_rejected(Test &test)
+void rcm_08_iwarp_requests_without_a_remote_address_are_rejected(Test &test)
 {
 	Boxed<Rnics> rnics;
 	ASSERT_TRUE(rnics.there() && rnics->ok());
@@ -78,7 +78,7 @@ void rcm_08_requests_without_address_are_rejected(Test &test)
 /*
  * An RNIC that does not respond delays only operations on the port number for which it was called.
  */
-void rcm_18_unresponsive_device_delays_no_other_port(Test &test)
+void rcm_18_unresponsive_rnic_delays_only_calls_for_the_same_port_number(Test &test)
 {
 	Boxed<Rnics> rnics;
 	Boxed<Ends<1>> one;
@@ -237,8 +237,8 @@ void iwcm_04_qp_exists_until_the_connect_call_returns(Test &test)
 
 KUNIT_SUITE(rdma_cm_rnics,
 	    KUNIT_CASE(rcm_08_failed_listen_returns_after_its_requests_are_processed),
-	    KUNIT_CASE(rcm_18_unresponsive_device_delays_no_other_port),
+	    KUNIT_CASE(rcm_18_unresponsive_rnic_delays_only_calls_for_the_same_port_number),
 	    KUNIT_CASE(rcm_18_device_removal_waits_for_the_listen_call),
 	    KUNIT_CASE(rcm_18_failed_device_does_not_prevent_wildcard_listen),
 	    KUNIT_CASE(iwcm_04_qp_exists_until_the_connect_call_returns),
-	    KUNIT_CASE(rcm_08_requests_without_address_are_rejected));
+	    KUNIT_CASE(rcm_08_iwarp_requests_without_a_remote_address_are_rejected));

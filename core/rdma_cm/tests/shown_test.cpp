@@ -29,7 +29,7 @@ struct Listing {
  * IDs that are bound to a device are shown with their addresses and QPs. IDs without a device and
  * destroyed IDs are not.
  */
-void rcm_15_only_ids_bound_to_the_device_are_listed(Test &test)
+void rcm_15_resource_tracking_lists_only_ids_bound_to_the_device(Test &test)
 {
 	Boxed<Pair> pair;
 	Boxed<Listing> listing;
@@ -61,7 +61,7 @@ void rcm_15_only_ids_bound_to_the_device_are_listed(Test &test)
 }
 
 /* A process's ID is shown with the process, and so are IDs that its listener has received. */
-void rcm_15_ids_are_listed_with_their_process(Test &test)
+void rcm_15_resource_tracking_lists_ids_with_their_process(Test &test)
 {
 	Boxed<Pair> pair;
 	Boxed<Listing> listing;
@@ -90,5 +90,5 @@ void rcm_15_ids_are_listed_with_their_process(Test &test)
 
 } // namespace
 
-SOFT_SUITES(rdma_cm_shown, KUNIT_CASE(rcm_15_only_ids_bound_to_the_device_are_listed),
-	    KUNIT_CASE(rcm_15_ids_are_listed_with_their_process));
+SOFT_SUITES(rdma_cm_shown, KUNIT_CASE(rcm_15_resource_tracking_lists_only_ids_bound_to_the_device),
+	    KUNIT_CASE(rcm_15_resource_tracking_lists_ids_with_their_process));

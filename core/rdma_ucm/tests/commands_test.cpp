@@ -37,7 +37,7 @@ constexpr Frame frames[] = {
 };
 
 /* An invalid frame is rejected with the error that the interface defines, and has no effect. */
-void ucm_rejects_malformed_frames(Test &test)
+void ucm_rejects_commands_with_a_malformed_header(Test &test)
 {
 	static constexpr u8 zeros[64] = {};
 	Bench bench;
@@ -110,7 +110,7 @@ struct Words {
  * For every command: a short request, a small response buffer, a tail that is not zero, an id that
  * does not exist, no longer exists, or belongs to another program.
  */
-void ucm_rejects_invalid_sizes_and_ids(Test &test)
+void ucm_rejects_commands_with_invalid_sizes_or_ids(Test &test)
 {
 	Bench bench;
 	Program program(bench), outsider(bench);
@@ -155,7 +155,7 @@ void ucm_rejects_invalid_sizes_and_ids(Test &test)
 /*
  * If the memory of the request or of the response is invalid, the command fails and has no effect.
  */
-void ucm_rejects_bad_user_memory(Test &test)
+void ucm_command_with_an_invalid_user_address_fails_without_effect(Test &test)
 {
 	Bench bench;
 	Program program(bench);
@@ -365,7 +365,7 @@ void ucm_passes_connection_parameters_to_rdma_cm(Test &test)
  * Queries return the addresses of an ID in three formats, and its path. Without a device they
  * return only a part.
  */
-void ucm_queries_return_addresses_and_paths(Test &test)
+void ucm_query_returns_the_addresses_and_the_path_of_an_id(Test &test)
 {
 	Bench bench;
 	Program program(bench);
@@ -448,7 +448,7 @@ void ucm_queries_return_addresses_and_paths(Test &test)
  * Options must have the exact size. Of several paths, the first one that is suitable for all
  * purposes becomes the route, and the event reports it.
  */
-void ucm_validates_and_applies_options(Test &test)
+void ucm_rejects_options_of_wrong_size_and_applies_valid_options(Test &test)
 {
 	Bench bench;
 	Program program(bench);
@@ -506,10 +506,11 @@ void ucm_validates_and_applies_options(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(ucm_commands, KUNIT_CASE(ucm_rejects_malformed_frames),
-	    KUNIT_CASE(ucm_rejects_invalid_sizes_and_ids), KUNIT_CASE(ucm_rejects_bad_user_memory),
+KUNIT_SUITE(ucm_commands, KUNIT_CASE(ucm_rejects_commands_with_a_malformed_header),
+	    KUNIT_CASE(ucm_rejects_commands_with_invalid_sizes_or_ids),
+	    KUNIT_CASE(ucm_command_with_an_invalid_user_address_fails_without_effect),
 	    KUNIT_CASE(ucm_rejects_malformed_addresses),
 	    KUNIT_CASE(ucm_passes_connection_parameters_to_rdma_cm),
 	    KUNIT_CASE(rcm_16_programs_cannot_connect_queue_pairs_of_other_programs),
-	    KUNIT_CASE(ucm_queries_return_addresses_and_paths),
-	    KUNIT_CASE(ucm_validates_and_applies_options));
+	    KUNIT_CASE(ucm_query_returns_the_addresses_and_the_path_of_an_id),
+	    KUNIT_CASE(ucm_rejects_options_of_wrong_size_and_applies_valid_options));

@@ -14,7 +14,7 @@ namespace
  * The oldest event is reported first, with the program's number for the ID and the peer's data.
  * Destroying an ID returns the number of its events that have been read.
  */
-void ucm_reports_events_in_order(Test &test)
+void ucm_reports_the_oldest_event_first(Test &test)
 {
 	Bench bench;
 	Program program(bench);
@@ -274,7 +274,7 @@ void ucm_reports_multicast_events_with_their_membership(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(ucm_events, KUNIT_CASE(ucm_reports_events_in_order),
+KUNIT_SUITE(ucm_events, KUNIT_CASE(ucm_reports_the_oldest_event_first),
 	    KUNIT_CASE(ucm_refuses_calls_while_too_many_events_are_unread),
 	    KUNIT_CASE(ucm_reports_connection_requests_with_a_new_id),
 	    KUNIT_CASE(ucm_limits_the_number_of_unread_connection_requests),

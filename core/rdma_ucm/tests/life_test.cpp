@@ -83,7 +83,7 @@ void ucm_reserves_ids_for_root(Test &test)
  * The same holds for memberships. Memberships that have been left, or whose program has exited, no
  * longer count.
  */
-void ucm_limits_memberships_per_user(Test &test)
+void ucm_limits_multicast_memberships_per_user(Test &test)
 {
 	constexpr u32 of_all = 160, half = 75;
 	Bench bench(rdma_ucm::Table::ids_max, of_all);
@@ -258,7 +258,7 @@ void ucm_reports_device_removal_as_the_last_event(Test &test)
  * A close during the destruction of one of the file's IDs destroys all the others. The destruction
  * does not access the file afterwards.
  */
-void ucm_close_during_destroy_destroys_all_other_ids(Test &test)
+void ucm_close_of_a_file_during_destroy_id_destroys_its_other_ids(Test &test)
 {
 	Bench bench;
 	Program program(bench);
@@ -300,7 +300,7 @@ struct Asker {
  * A program exits or destroys a listener during any operation: no ID, number, membership or event
  * is left.
  */
-void ucm_close_at_any_moment_frees_all_objects(Test &test)
+void ucm_close_of_a_file_at_any_moment_frees_all_its_objects(Test &test)
 {
 	Bench bench;
 	ASSERT_TRUE(bench.ok());
@@ -342,10 +342,10 @@ void ucm_close_at_any_moment_frees_all_objects(Test &test)
 } // namespace
 
 KUNIT_SUITE(ucm_life, KUNIT_CASE(ucm_limits_ids_per_user), KUNIT_CASE(ucm_reserves_ids_for_root),
-	    KUNIT_CASE(ucm_limits_memberships_per_user),
+	    KUNIT_CASE(ucm_limits_multicast_memberships_per_user),
 	    KUNIT_CASE(ucm_migrates_ids_with_their_unread_events),
 	    KUNIT_CASE(ucm_migrates_unread_connection_requests),
 	    KUNIT_CASE(ucm_migrates_a_connection_request_whose_delivery_failed),
 	    KUNIT_CASE(ucm_reports_device_removal_as_the_last_event),
-	    KUNIT_CASE(ucm_close_during_destroy_destroys_all_other_ids),
-	    KUNIT_CASE(ucm_close_at_any_moment_frees_all_objects));
+	    KUNIT_CASE(ucm_close_of_a_file_during_destroy_id_destroys_its_other_ids),
+	    KUNIT_CASE(ucm_close_of_a_file_at_any_moment_frees_all_its_objects));

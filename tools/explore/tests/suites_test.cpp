@@ -57,18 +57,19 @@ TEST(Explorer, UnansweredMadRequestsAreRetriedAndTimeOut)
 	expect_holds("mad_agent.mgmt_03_unanswered_send_times_out_with_back_off", 14);
 	expect_holds("mad_agent.mgmt_03_request_succeeds_after_two_lost_transmissions", 3);
 	expect_holds("mad_agent.mgmt_03_request_is_retried_after_a_busy_reply", 3);
-	expect_holds("mad_recovery.mgmt_03_timeout_starts_at_send_completion", 3);
+	expect_holds("mad_recovery.mgmt_03_timeout_of_a_mad_starts_at_its_send_completion", 3);
 	expect_holds("mad_recovery.mgmt_03_stalled_sends_complete_when_the_qp_fails", 3);
 }
 /* The second case has a million steps. */
 TEST(Explorer, SpecialQueuePairsRecoverFromErrors)
 {
-	expect_holds("mad_life_card.mgmt_03_sends_fail_while_the_qp_cannot_recover", 2);
-	expect_holds("mad_recovery.mgmt_03_recovery_survives_failure_of_each_step", 1);
+	expect_holds("mad_life_card.mgmt_03_sends_fail_while_the_special_qp_cannot_recover", 2);
+	expect_holds("mad_recovery.mgmt_03_special_qp_recovers_even_if_a_recovery_step_fails_once",
+		     1);
 }
 TEST(Explorer, MadSendsCompleteOnceOnDeviceRemoval)
 {
-	expect_holds("mad_life_card.mgmt_03_device_removal_flushes_all_sends", 6);
+	expect_holds("mad_life_card.mgmt_03_device_removal_flushes_all_outstanding_sends", 6);
 }
 /* The 375th seed finds an iteration that begins before it holds the lock. */
 TEST(Explorer, IpoibDestinationsCanBeRemovedDuringIteration)

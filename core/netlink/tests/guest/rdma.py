@@ -105,7 +105,7 @@ def rdma_tool_lists_devices_and_kernel_objects(lab):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=150)
-def exclusive_device_is_hidden_from_other_namespaces(lab):
+def device_in_exclusive_netns_mode_is_hidden_from_other_namespaces(lab):
     """Devices are shared by all network namespaces, or each belongs to one. In the latter case other namespaces neither see it by netlink nor open
     its nodes."""
     with weft_node(lab, memory="768M") as node:

@@ -118,7 +118,7 @@ def figures(bench, outputs):
 
 
 @benchmark(figures=("cm.insn-*", "cm.memory"), kernel="stock")
-def kernel_cost_of_connections_within_a_guest(bench):
+def kernel_instructions_per_connection_within_a_guest(bench):
     """Counts instructions in one guest after the other, which connects to itself, also with many open connections."""
     program, outputs = counting(bench), []
     for stack, socket in zip(STACKS, start_fabric(bench, STACKS)):
@@ -129,7 +129,7 @@ def kernel_cost_of_connections_within_a_guest(bench):
 
 
 @benchmark(figures=("cm.insn-*-asking*", "cm.memory-*"), kernel="stock")
-def kernel_cost_of_connections_between_guests(bench):
+def kernel_instructions_per_connection_between_guests(bench):
     """Counts the same between two guests, each of which counts its own end, also with ten thousand open connections."""
     names = [f"{stack}{number}" for stack in STACKS for number in (1, 2)]
     program, outputs, sockets = counting(bench), [], start_fabric(bench, names)

@@ -17,36 +17,36 @@ def ucmatose_connects_two_mthca_cards(lab):
 
 
 @test(kernels=(), also=("stock", "plain", "debug"), timeout=900)
-def programs_connect_two_mthca_cards(lab):
+def librdmacm_programs_connect_two_mthca_cards(lab):
     """All programs connect two InfiniHosts on weft's stack."""
     check(lab, End("mthca"), End("mthca"))
 
 
 @test(kernels=(), also=("stock", "plain"), timeout=900)
-def programs_connect_mthca_on_weft_to_mthca_on_linux(lab):
+def librdmacm_programs_connect_mthca_on_weft_to_mthca_on_the_in_tree_stack(lab):
     """All programs connect two InfiniHosts, one on weft's stack and one on Linux's."""
     check(lab, End("mthca"), End("mthca", "linux"), WITH_FOUR_READS)
 
 
 @test(kernels=(), also=("stock", "plain"), timeout=900)
-def programs_connect_mthca_to_mlx4(lab):
+def librdmacm_programs_connect_mthca_to_mlx4(lab):
     """All programs connect an InfiniHost and a ConnectX on weft's stack."""
     check(lab, End("mthca"), End("mlx4"))
 
 
 @test(kernels=(), also=("stock", "plain"), timeout=900)
-def programs_connect_mlx4_on_weft_to_mthca_on_linux(lab):
+def librdmacm_programs_connect_mlx4_on_weft_to_mthca_on_the_in_tree_stack(lab):
     """All programs connect a ConnectX on weft's stack and an InfiniHost on Linux's."""
     check(lab, End("mlx4"), End("mthca", "linux"), WITH_FOUR_READS)
 
 
 @test(kernels=(), also=("stock", "plain"), timeout=900)
-def programs_connect_mlx4_cards_on_the_in_tree_stack(lab):
+def librdmacm_programs_connect_mlx4_cards_on_the_in_tree_stack(lab):
     """For comparison, all programs connect two ConnectX cards on Linux's stack."""
     check(lab, End("mlx4", "linux"), End("mlx4", "linux"))
 
 
 @test(kernels=(), also=("stock", "plain"), timeout=900)
-def programs_connect_mthca_cards_on_the_in_tree_stack(lab):
+def librdmacm_programs_connect_mthca_cards_on_the_in_tree_stack(lab):
     """For comparison, all programs connect two InfiniHosts on Linux's stack."""
     check(lab, End("mthca", "linux"), End("mthca", "linux"))

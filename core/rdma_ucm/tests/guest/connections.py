@@ -199,7 +199,7 @@ def devices_connect_in_their_own_namespace(node, peer):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=240)
-def stock_programs_connect_two_weft_guests(lab):
+def librdmacm_programs_connect_two_weft_guests(lab):
     """rping, ucmatose, udaddy, perftest with -R, cmtime, rstream and mckey connect two guests. They compare the data, and leave nothing behind."""
     with pair(lab) as (node1, node2):
         assert node1.run("stat -c %a /dev/infiniband/rdma_cm; cat /sys/class/misc/rdma_cm/abi_version").out == "666\n4\n"
@@ -236,7 +236,7 @@ def stock_programs_connect_two_weft_guests(lab):
 
 
 @test(kernels=(), also=("stock", "plain", "debug"), timeout=600)
-def programs_in_weft_guests_connect_as_client_and_as_server(lab):
+def librdmacm_programs_in_weft_guests_connect_as_client_and_as_server(lab):
     """All programs that the tests of two stacks run also connect two guests with weft's stack, with either guest as the server."""
     with pair(lab, ipv6=True) as nodes:
         check_programs(nodes, ALL)

@@ -10,7 +10,7 @@ OURS_AND_DEBIANS = (End(stack="weft"), End(stack="linux"))
 
 
 @test(kernels=(), also=("stock", "plain"), timeout=600)
-def programs_on_weft_and_debian_stacks_connect_as_client_and_as_server(lab):
+def librdmacm_programs_on_weft_and_debian_stacks_connect_as_client_and_server(lab):
     """Programs on weft's stack and on Debian's connect to each other by IPv4 and IPv6, with either end as the server."""
     with two_guests(lab, *OURS_AND_DEBIANS) as (_fabric, nodes):
         check_programs(nodes, ALL)

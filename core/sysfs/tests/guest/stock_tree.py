@@ -73,7 +73,7 @@ def other_facts(node):
 
 
 @test(kernels=(), also=("stock",), timeout=240)
-def sysfs_tree_matches_the_stock_stack(lab):
+def sysfs_files_match_the_files_of_the_in_tree_stack(lab):
     """Linux's stack and weft's, one after the other on the same card, show the same files, except for differences with a documented reason. Board,
     firmware and ports are the same, and the metrics exporter finds all files that it needs."""
     with lab.boot(lab.guest("node1", cards=Fabric(lab, TWO_PORTS).sockets[:1], memory="768M")) as (node,):

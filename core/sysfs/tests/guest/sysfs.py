@@ -44,7 +44,7 @@ CARD_ALONE = ["num_cqovf", "rq_num_udsdprd"]
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=120)
-def sysfs_files_have_the_expected_format(lab):
+def rdma_sysfs_files_have_the_format_that_programs_read(lab):
     """Every file exists in the format that programs read, the tables have the length of the card's, and all files disappear with the device."""
     fabric = Fabric(lab, PAIR)
     with lab.boot(lab.guest("node1", vfio_user=[fabric.sockets[0]])) as (node,):

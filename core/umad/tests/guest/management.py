@@ -78,7 +78,7 @@ def says(node, command, *patterns):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=180)
-def opensm_and_diagnostics_work_through_weft_umad(lab):
+def opensm_and_infiniband_diags_manage_and_query_the_fabric_through_weft_umad(lab):
     """OpenSM manages the fabric, all of infiniband-diags report it correctly, and a second OpenSM can take over."""
     with guests(lab, PAIR + "[sm]\nenabled = false\n", 2) as (node1, node2):
         for name, text in (("abi_version", "5"), ("umad0/ibdev", "mlx4_0"), ("umad0/port", "1"), ("issm0/port", "1")):

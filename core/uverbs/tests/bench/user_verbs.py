@@ -63,7 +63,7 @@ def figures(node, what):
 
 
 @benchmark(figures=("user.insn-*", "user.memory-*"), kernel="stock")
-def kernel_cost_of_user_verbs(bench):
+def kernel_instructions_and_memory_of_user_verbs(bench):
     """Counts instructions in one guest after the other."""
     program = build(bench)
     sockets = start_fabric(bench, ("ours", "theirs"))
