@@ -49,7 +49,7 @@ using First = Client<1>;
 using Second = Client<2>;
 
 /* Each function that is documented to need process context checks it. */
-void lock_08_functions_that_sleep_check_their_context(kern::kunit::Test &test)
+void lock_08_functions_that_need_process_context_check_the_context(kern::kunit::Test &test)
 {
 	First::reset();
 	FakeDeviceOwner device, spare;
@@ -93,7 +93,7 @@ void lock_08_functions_that_sleep_check_their_context(kern::kunit::Test &test)
  * An unregistration from within a callback that would wait for itself is reported and refused: the
  * device and the client stay registered.
  */
-void lock_08_unregistration_within_a_callback_is_refused(kern::kunit::Test &test)
+void lock_08_unregistration_within_a_client_callback_is_refused(kern::kunit::Test &test)
 {
 	First::reset();
 	Second::reset();
@@ -130,7 +130,7 @@ void lock_08_unregistration_within_a_callback_is_refused(kern::kunit::Test &test
  * Lockdep sees the caller of add and remove as the owner of the device, although that is not a
  * lock.
  */
-void lock_08_lockdep_treats_the_device_as_locked_in_callbacks(kern::kunit::Test &test)
+void lock_08_lockdep_treats_the_device_as_locked_in_client_callbacks(kern::kunit::Test &test)
 {
 	static constinit int in_add, in_remove;
 	First::reset();
@@ -210,8 +210,9 @@ void lock_11_device_is_not_registered_if_an_allocation_fails(kern::kunit::Test &
 
 } // namespace
 
-KUNIT_SUITE(core_registry_contract, KUNIT_CASE(lock_08_functions_that_sleep_check_their_context),
-	    KUNIT_CASE(lock_08_unregistration_within_a_callback_is_refused),
-	    KUNIT_CASE(lock_08_lockdep_treats_the_device_as_locked_in_callbacks),
+KUNIT_SUITE(core_registry_contract,
+	    KUNIT_CASE(lock_08_functions_that_need_process_context_check_the_context),
+	    KUNIT_CASE(lock_08_unregistration_within_a_client_callback_is_refused),
+	    KUNIT_CASE(lock_08_lockdep_treats_the_device_as_locked_in_client_callbacks),
 	    KUNIT_CASE(lock_11_client_is_not_registered_if_an_allocation_fails),
 	    KUNIT_CASE(lock_11_device_is_not_registered_if_an_allocation_fails));

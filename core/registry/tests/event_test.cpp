@@ -171,7 +171,7 @@ void event_02_unaffiliated_event_reaches_every_device_handler(kern::kunit::Test 
 }
 
 /* A handler that reads the cache sees the values after the event. */
-void event_02_cache_is_refreshed_before_handlers_run(kern::kunit::Test &test)
+void event_02_port_cache_is_refreshed_before_event_handlers_run(kern::kunit::Test &test)
 {
 	FakeDeviceOwner device;
 	Listener listener;
@@ -217,7 +217,7 @@ void event_03_handlers_get_events_in_dispatch_order(kern::kunit::Test &test)
  * After its unregistration has returned, a handler does not run and is not called, although events
  * continue to arrive.
  */
-void event_03_lock_12_no_handler_runs_after_its_unregistration(kern::kunit::Test &test)
+void event_03_lock_12_event_handler_does_not_run_after_its_unregistration(kern::kunit::Test &test)
 {
 	struct Source {
 		int run()
@@ -333,8 +333,8 @@ void events_of_unregistered_devices_are_dropped(kern::kunit::Test &test)
 KUNIT_SUITE(core_events, KUNIT_CASE(event_01_every_event_has_a_distinct_name),
 	    KUNIT_CASE(event_02_affiliated_event_reaches_only_its_objects_handler),
 	    KUNIT_CASE(event_02_unaffiliated_event_reaches_every_device_handler),
-	    KUNIT_CASE(event_02_cache_is_refreshed_before_handlers_run),
+	    KUNIT_CASE(event_02_port_cache_is_refreshed_before_event_handlers_run),
 	    KUNIT_CASE(event_03_handlers_get_events_in_dispatch_order),
-	    KUNIT_CASE(event_03_lock_12_no_handler_runs_after_its_unregistration),
+	    KUNIT_CASE(event_03_lock_12_event_handler_does_not_run_after_its_unregistration),
 	    KUNIT_CASE(lock_03_events_can_be_dispatched_from_any_context),
 	    KUNIT_CASE(events_of_unregistered_devices_are_dropped));

@@ -206,7 +206,8 @@ void give_callbacks(ib_client &client)
  * most one remove, which do not overlap. A client whose add failed is not called again until the
  * device has moved. After an unregistration has returned, none of its callbacks runs (LOCK-12).
  */
-void lock_11_lock_12_add_and_remove_alternate_under_concurrency(kern::kunit::Test &test)
+void lock_11_lock_12_client_add_and_remove_callbacks_alternate_under_concurrency(
+	kern::kunit::Test &test)
 {
 	auto owned_stage = kern::make<Stage>(kern::Gfp::kernel | kern::Gfp::zero);
 	ASSERT_OK(owned_stage);
@@ -251,5 +252,6 @@ void lock_11_lock_12_add_and_remove_alternate_under_concurrency(kern::kunit::Tes
 
 } // namespace
 
-KUNIT_SUITE(core_registry_race,
-	    KUNIT_CASE(lock_11_lock_12_add_and_remove_alternate_under_concurrency));
+KUNIT_SUITE(
+	core_registry_race,
+	KUNIT_CASE(lock_11_lock_12_client_add_and_remove_callbacks_alternate_under_concurrency));

@@ -69,7 +69,7 @@ struct Fresh {
  * Registering a client calls its add for every existing device, and unregistering it calls remove
  * in reverse order.
  */
-void lock_11_new_client_gets_existing_devices(kern::kunit::Test &test)
+void lock_11_add_of_a_new_client_is_called_for_each_existing_device(kern::kunit::Test &test)
 {
 	Fresh fresh;
 	FakeDeviceOwner a, b;
@@ -103,7 +103,7 @@ void lock_11_new_device_is_added_to_existing_clients(kern::kunit::Test &test)
 }
 
 /* Remove runs in the reverse order of add. */
-void lock_11_remove_runs_in_reverse_order_of_add(kern::kunit::Test &test)
+void lock_11_client_remove_callbacks_run_in_reverse_order_of_add(kern::kunit::Test &test)
 {
 	Fresh fresh;
 	FakeDeviceOwner device;
@@ -176,7 +176,7 @@ struct Inviter {
 		.name = "inviter", .add = add, .remove = remove, .registry = nullptr};
 };
 
-void lock_08_callbacks_can_register_clients_and_find_devices(kern::kunit::Test &test)
+void lock_08_client_callbacks_can_register_clients_and_find_devices(kern::kunit::Test &test)
 {
 	Fresh fresh;
 	FakeDeviceOwner device;
@@ -232,7 +232,7 @@ void lock_09_device_can_be_queried_in_client_callbacks(kern::kunit::Test &test)
  * A leaked handler is reported with its owner. The device is unregistered nevertheless, and the
  * handler is not called any more.
  */
-void lock_10_leaked_handler_is_reported(kern::kunit::Test &test)
+void lock_10_leaked_event_handler_is_reported(kern::kunit::Test &test)
 {
 	static int handled;
 	ib_event_handler handler;
@@ -260,7 +260,7 @@ void lock_10_leaked_handler_is_reported(kern::kunit::Test &test)
  * A device gets the lowest free name of its pattern. An invalid name is refused, and nothing is
  * left of the attempt.
  */
-void device_gets_the_lowest_free_name_of_its_pattern(kern::kunit::Test &test)
+void device_gets_the_lowest_free_number_of_its_name_pattern(kern::kunit::Test &test)
 {
 	Fresh fresh;
 	FakeDeviceOwner a, b, c;
@@ -464,15 +464,16 @@ void invalid_device_is_not_registered_or_shown_to_clients(kern::kunit::Test &tes
 
 } // namespace
 
-KUNIT_SUITE(core_registry, KUNIT_CASE(lock_08_callbacks_can_register_clients_and_find_devices),
+KUNIT_SUITE(core_registry,
+	    KUNIT_CASE(lock_08_client_callbacks_can_register_clients_and_find_devices),
 	    KUNIT_CASE(lock_09_device_can_be_queried_in_client_callbacks),
-	    KUNIT_CASE(lock_10_leaked_handler_is_reported),
-	    KUNIT_CASE(lock_11_new_client_gets_existing_devices),
+	    KUNIT_CASE(lock_10_leaked_event_handler_is_reported),
+	    KUNIT_CASE(lock_11_add_of_a_new_client_is_called_for_each_existing_device),
 	    KUNIT_CASE(lock_11_new_device_is_added_to_existing_clients),
-	    KUNIT_CASE(lock_11_remove_runs_in_reverse_order_of_add),
+	    KUNIT_CASE(lock_11_client_remove_callbacks_run_in_reverse_order_of_add),
 	    KUNIT_CASE(lock_11_client_is_not_called_again_after_a_failed_add),
 	    KUNIT_CASE(lock_09_removed_device_cannot_be_referenced),
-	    KUNIT_CASE(device_gets_the_lowest_free_name_of_its_pattern),
+	    KUNIT_CASE(device_gets_the_lowest_free_number_of_its_name_pattern),
 	    KUNIT_CASE(device_rename_reserves_both_names_until_it_is_finished),
 	    KUNIT_CASE(lock_14_device_moved_to_a_namespace_is_added_to_all_clients_again),
 	    KUNIT_CASE(invalid_device_is_not_registered_or_shown_to_clients));

@@ -112,7 +112,7 @@ constexpr Case cases[] = {
 	{"one with a size", {descriptor, 4, must, 0, 1}, -EINVAL},
 };
 
-void invalid_attributes_are_rejected(Test &test)
+void invalid_ioctl_attributes_are_rejected(Test &test)
 {
 	for (const Case &wrong : cases) {
 		Program program;
@@ -131,7 +131,7 @@ void invalid_attributes_are_rejected(Test &test)
 }
 
 /* Missing mandatory attributes and unreadable attributes are rejected. */
-void missing_attributes_are_rejected(Test &test)
+void missing_mandatory_ioctl_attributes_are_rejected(Test &test)
 {
 	Program program;
 	ASSERT_TRUE(program.ok());
@@ -145,7 +145,7 @@ void missing_attributes_are_rejected(Test &test)
 }
 
 /* Input is read as written, whatever follows it. Missing input reads as zero. */
-void input_attributes_have_the_values_that_the_program_wrote(Test &test)
+void input_ioctl_attributes_have_the_values_that_the_program_wrote(Test &test)
 {
 	Program program;
 	Attributes attributes(known);
@@ -179,7 +179,7 @@ void input_attributes_have_the_values_that_the_program_wrote(Test &test)
  * Output is written to its buffer and not beyond, and the program's list has its length. The number
  * of a new object is in the list.
  */
-void output_attributes_are_written_within_their_buffer(Test &test)
+void output_ioctl_attributes_are_not_written_beyond_their_buffer(Test &test)
 {
 	Program program;
 	Attributes attributes(known);
@@ -205,7 +205,7 @@ void output_attributes_are_written_within_their_buffer(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(uverbs_attributes, KUNIT_CASE(invalid_attributes_are_rejected),
-	    KUNIT_CASE(missing_attributes_are_rejected),
-	    KUNIT_CASE(input_attributes_have_the_values_that_the_program_wrote),
-	    KUNIT_CASE(output_attributes_are_written_within_their_buffer));
+KUNIT_SUITE(uverbs_attributes, KUNIT_CASE(invalid_ioctl_attributes_are_rejected),
+	    KUNIT_CASE(missing_mandatory_ioctl_attributes_are_rejected),
+	    KUNIT_CASE(input_ioctl_attributes_have_the_values_that_the_program_wrote),
+	    KUNIT_CASE(output_ioctl_attributes_are_not_written_beyond_their_buffer));

@@ -12,7 +12,7 @@ namespace
  * All kinds of objects share one number space, and the lowest free number is allocated first. An
  * object of another kind is not found by its number.
  */
-void lowest_free_object_number_is_allocated(kern::kunit::Test &test)
+void new_object_gets_the_lowest_free_handle(kern::kunit::Test &test)
 {
 	Account account;
 	Owner owner;
@@ -36,7 +36,7 @@ void lowest_free_object_number_is_allocated(kern::kunit::Test &test)
  * An object in use by a command, or with dependents, is not destroyed; no other command gets one
  * that is being created or destroyed.
  */
-void object_in_use_is_not_destroyed(kern::kunit::Test &test)
+void destruction_of_an_object_in_use_returns_ebusy(kern::kunit::Test &test)
 {
 	Account account;
 	Owner owner;
@@ -86,7 +86,7 @@ void failed_destruction_of_an_object_can_be_retried(kern::kunit::Test &test)
  * When a file is closed, objects are destroyed in the reverse order of their creation. Numbers stay
  * allocated until they are released.
  */
-void objects_are_destroyed_in_reverse_order(kern::kunit::Test &test)
+void closing_a_file_destroys_objects_in_reverse_creation_order(kern::kunit::Test &test)
 {
 	Account account;
 	Owner owner;
@@ -110,7 +110,7 @@ void objects_are_destroyed_in_reverse_order(kern::kunit::Test &test)
 /*
  * An object that another one blocks is destroyed in a later round, as long as any can be destroyed.
  */
-void object_whose_destruction_fails_is_destroyed_in_a_later_round(kern::kunit::Test &test)
+void closing_a_file_retries_the_failed_destruction_of_an_object(kern::kunit::Test &test)
 {
 	Account account;
 	Owner owner;
@@ -133,7 +133,7 @@ void object_whose_destruction_fails_is_destroyed_in_a_later_round(kern::kunit::T
  * any more, because the device may still use it. The others are destroyed. It is still charged to
  * the user.
  */
-void object_is_abandoned_if_the_driver_fails_to_destroy_it(kern::kunit::Test &test)
+void object_that_the_driver_fails_to_destroy_is_never_freed(kern::kunit::Test &test)
 {
 	Account account;
 	Owner owner;
@@ -168,9 +168,9 @@ void object_is_abandoned_if_the_driver_fails_to_destroy_it(kern::kunit::Test &te
 
 } // namespace
 
-KUNIT_SUITE(uverbs_objects, KUNIT_CASE(lowest_free_object_number_is_allocated),
-	    KUNIT_CASE(object_in_use_is_not_destroyed),
+KUNIT_SUITE(uverbs_objects, KUNIT_CASE(new_object_gets_the_lowest_free_handle),
+	    KUNIT_CASE(destruction_of_an_object_in_use_returns_ebusy),
 	    KUNIT_CASE(failed_destruction_of_an_object_can_be_retried),
-	    KUNIT_CASE(objects_are_destroyed_in_reverse_order),
-	    KUNIT_CASE(object_whose_destruction_fails_is_destroyed_in_a_later_round),
-	    KUNIT_CASE(object_is_abandoned_if_the_driver_fails_to_destroy_it));
+	    KUNIT_CASE(closing_a_file_destroys_objects_in_reverse_creation_order),
+	    KUNIT_CASE(closing_a_file_retries_the_failed_destruction_of_an_object),
+	    KUNIT_CASE(object_that_the_driver_fails_to_destroy_is_never_freed));

@@ -203,7 +203,7 @@ void user_attaches_at_most_half_of_the_qps_of_a_multicast_group(kern::kunit::Tes
  * All files of a user share a quota, except privileged ones. The quota exists as long as something
  * that counts against it is lost.
  */
-void files_of_one_user_share_a_quota(kern::kunit::Test &test)
+void uverbs_files_of_one_user_share_an_object_quota(kern::kunit::Test &test)
 {
 	const auto made = kern::make<Shares>(kern::Gfp::kernel, ib_device_attr{});
 	ASSERT_OK(made);
@@ -241,4 +241,4 @@ KUNIT_SUITE(uverbs_shares, KUNIT_CASE(user_can_allocate_at_most_half_of_the_pds)
 	    KUNIT_CASE(object_limits_come_from_the_device_attributes),
 	    KUNIT_CASE(reserved_objects_are_available_only_to_root_and_the_kernel),
 	    KUNIT_CASE(user_attaches_at_most_half_of_the_qps_of_a_multicast_group),
-	    KUNIT_CASE(files_of_one_user_share_a_quota));
+	    KUNIT_CASE(uverbs_files_of_one_user_share_an_object_quota));

@@ -33,7 +33,7 @@ int ready_to_receive(Test &test, ib_qp *qp, const ib_qp_attr &path)
  * A connected QP sends to the address and QP that it was given, and starts with its own PSN in each
  * direction.
  */
-void mgmt_06_connected_qp_uses_its_address_and_psns(Test &test)
+void mgmt_06_connected_qp_uses_the_address_and_psns_of_its_attributes(Test &test)
 {
 	Device here({.lid = 1}), there({.lid = 2});
 	ASSERT_TRUE(here.ok() && there.ok());
@@ -87,7 +87,7 @@ void mgmt_06_connected_qp_uses_its_address_and_psns(Test &test)
  * A static rate is optional in an address; without one, the port's own rate applies. An address
  * handle, and a connected QP, keep the rate. An undefined rate is refused.
  */
-void mgmt_05_defined_static_rates_are_stored_and_others_refused(Test &test)
+void mgmt_05_defined_static_rates_are_stored_and_undefined_rates_refused(Test &test)
 {
 	Device device({.lid = 1});
 	ASSERT_TRUE(device.ok());
@@ -311,8 +311,9 @@ void group_datagrams_reach_only_members(Test &test)
 
 } // namespace
 
-SOFT_SUITES(verbs_address, KUNIT_CASE(mgmt_06_connected_qp_uses_its_address_and_psns),
-	    KUNIT_CASE(mgmt_05_defined_static_rates_are_stored_and_others_refused),
+SOFT_SUITES(verbs_address,
+	    KUNIT_CASE(mgmt_06_connected_qp_uses_the_address_and_psns_of_its_attributes),
+	    KUNIT_CASE(mgmt_05_defined_static_rates_are_stored_and_undefined_rates_refused),
 	    KUNIT_CASE(mgmt_11_only_defined_path_mtus_are_accepted),
 	    KUNIT_CASE(mgmt_07_datagram_completion_reports_the_senders_address),
 	    KUNIT_CASE(ah_is_built_from_a_received_grh),

@@ -11,12 +11,12 @@ namespace
 constexpr soft_options plain = {.lid = 1};
 
 /* Registration allocates the cache, the tables, and the state in the registry. */
-void device_registration_survives_each_failed_allocation(Test &test)
+void device_registration_returns_enomem_if_any_allocation_fails(Test &test)
 {
 	fail_each(test, [] { return outcome(soft_create(&plain), soft_destroy); });
 }
 
-void object_creation_survives_each_failed_allocation(Test &test)
+void object_creation_returns_enomem_if_any_allocation_fails(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -72,7 +72,7 @@ void object_creation_survives_each_failed_allocation(Test &test)
 }
 
 /* Objects that belong to an XRC domain. */
-void xrc_functions_survive_each_failed_allocation(Test &test)
+void xrc_functions_return_enomem_if_any_allocation_fails(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -98,7 +98,7 @@ void xrc_functions_survive_each_failed_allocation(Test &test)
 	EXPECT_EQ(ib_dealloc_xrcd(xrcd), 0);
 }
 
-void verbs_operations_survive_each_failed_allocation(Test &test)
+void verbs_operations_return_enomem_if_any_allocation_fails(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -128,7 +128,7 @@ void verbs_operations_survive_each_failed_allocation(Test &test)
 }
 
 /* The owning classes: an object is destroyed if there is no memory for its owner. */
-void raii_classes_survive_each_failed_allocation(Test &test)
+void raii_classes_return_enomem_if_any_allocation_fails(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -276,10 +276,11 @@ void driver_query_and_modify_errors_are_returned(Test &test)
 
 } // namespace
 
-SOFT_SUITES(verbs_allocation, KUNIT_CASE(device_registration_survives_each_failed_allocation),
-	    KUNIT_CASE(object_creation_survives_each_failed_allocation),
-	    KUNIT_CASE(xrc_functions_survive_each_failed_allocation),
-	    KUNIT_CASE(verbs_operations_survive_each_failed_allocation),
-	    KUNIT_CASE(raii_classes_survive_each_failed_allocation),
+SOFT_SUITES(verbs_allocation,
+	    KUNIT_CASE(device_registration_returns_enomem_if_any_allocation_fails),
+	    KUNIT_CASE(object_creation_returns_enomem_if_any_allocation_fails),
+	    KUNIT_CASE(xrc_functions_return_enomem_if_any_allocation_fails),
+	    KUNIT_CASE(verbs_operations_return_enomem_if_any_allocation_fails),
+	    KUNIT_CASE(raii_classes_return_enomem_if_any_allocation_fails),
 	    KUNIT_CASE(driver_create_errors_are_returned_and_leave_no_object),
 	    KUNIT_CASE(driver_query_and_modify_errors_are_returned));

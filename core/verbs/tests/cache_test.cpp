@@ -11,7 +11,7 @@ namespace
 constexpr soft_options two_ports = {.ports = 2, .lid = 10};
 
 /* Values read at registration can be read back for each port; other queries fail. */
-void cache_returns_the_attributes_of_each_port(Test &test)
+void port_cache_returns_the_attributes_of_each_port(Test &test)
 {
 	Device device(two_ports);
 	ASSERT_TRUE(device.ok());
@@ -44,7 +44,7 @@ void cache_returns_the_attributes_of_each_port(Test &test)
  * A device registers with its links down, and can be used. Each port's link changes and is queried
  * independently, and an event reports the port to which it belongs.
  */
-void mgmt_10_each_port_has_its_own_link_and_events(Test &test)
+void mgmt_10_link_state_and_events_are_separate_for_each_port(Test &test)
 {
 	Device device({.ports = 2});
 	ASSERT_TRUE(device.ok());
@@ -93,7 +93,7 @@ void mgmt_10_each_port_has_its_own_link_and_events(Test &test)
 }
 
 /* Ports and indices that do not exist return EINVAL; values that are not found return ENOENT. */
-void cache_lookup_of_unknown_ports_and_values_fails(Test &test)
+void port_cache_lookup_of_unknown_ports_and_values_fails(Test &test)
 {
 	Device device(two_ports);
 	ASSERT_TRUE(device.ok());
@@ -119,7 +119,7 @@ void cache_lookup_of_unknown_ports_and_values_fails(Test &test)
 }
 
 /* A full member is found before a limited one. The exact search compares the membership bit. */
-void cache_prefers_full_membership_pkeys(Test &test)
+void port_cache_lookup_of_a_pkey_prefers_full_membership(Test &test)
 {
 	Device device(two_ports);
 	ASSERT_TRUE(device.ok());
@@ -172,7 +172,7 @@ struct FromInterrupt {
 };
 
 /* On each event that changes a port, a handler reads the new value. */
-void event_02_handlers_read_the_new_value_from_the_cache(Test &test)
+void event_02_event_handlers_read_the_new_value_from_the_port_cache(Test &test)
 {
 	constexpr ib_event_type events[] = {IB_EVENT_PORT_ACTIVE, IB_EVENT_PORT_ERR,
 					    IB_EVENT_LID_CHANGE,  IB_EVENT_PKEY_CHANGE,
@@ -206,7 +206,7 @@ void event_02_handlers_read_the_new_value_from_the_cache(Test &test)
  * If a port cannot be queried, the cache keeps its old values. The event is delivered nevertheless,
  * and the next one updates the cache.
  */
-void cache_keeps_old_values_after_a_failed_refresh(Test &test)
+void port_cache_has_the_old_values_after_a_failed_refresh(Test &test)
 {
 	Device device(two_ports);
 	ASSERT_TRUE(device.ok());
@@ -228,9 +228,9 @@ void cache_keeps_old_values_after_a_failed_refresh(Test &test)
 
 } // namespace
 
-SOFT_SUITES(verbs_cache, KUNIT_CASE(cache_returns_the_attributes_of_each_port),
-	    KUNIT_CASE(mgmt_10_each_port_has_its_own_link_and_events),
-	    KUNIT_CASE(cache_lookup_of_unknown_ports_and_values_fails),
-	    KUNIT_CASE(cache_prefers_full_membership_pkeys),
-	    KUNIT_CASE(event_02_handlers_read_the_new_value_from_the_cache),
-	    KUNIT_CASE(cache_keeps_old_values_after_a_failed_refresh));
+SOFT_SUITES(verbs_cache, KUNIT_CASE(port_cache_returns_the_attributes_of_each_port),
+	    KUNIT_CASE(mgmt_10_link_state_and_events_are_separate_for_each_port),
+	    KUNIT_CASE(port_cache_lookup_of_unknown_ports_and_values_fails),
+	    KUNIT_CASE(port_cache_lookup_of_a_pkey_prefers_full_membership),
+	    KUNIT_CASE(event_02_event_handlers_read_the_new_value_from_the_port_cache),
+	    KUNIT_CASE(port_cache_has_the_old_values_after_a_failed_refresh));

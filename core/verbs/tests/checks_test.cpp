@@ -19,7 +19,7 @@ constexpr soft_options plain = {.lid = 1};
  * A function that may sleep is called from within a method that must not: the driver calls the
  * handler inside req_notify_cq.
  */
-void lock_01_sleeping_method_in_atomic_context_is_reported(Test &test)
+void lock_01_sleeping_call_within_req_notify_cq_is_reported(Test &test)
 {
 	Device device({.context = SOFT_INLINE, .lid = 1});
 	ASSERT_TRUE(device.ok());
@@ -78,7 +78,7 @@ void lock_01_address_handle_can_be_created_in_an_interrupt(Test &test)
 }
 
 /* LOCK-01: posting, polling and arming work in a hard interrupt. */
-void lock_01_data_path_can_be_called_in_an_interrupt(Test &test)
+void lock_01_post_poll_and_arm_can_be_called_in_an_interrupt(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -149,7 +149,7 @@ void lock_02_sleeping_function_called_in_atomic_context_is_reported(Test &test)
  * Every function that may sleep reports a call in atomic context, whatever its arguments are. Each
  * call returns before it would sleep, or does not sleep on this device.
  */
-void lock_02_every_sleeping_function_reports_atomic_context(Test &test)
+void lock_02_every_sleeping_function_reports_a_call_in_atomic_context(Test &test)
 {
 	/* Functions that search all QPs find none on the second device. */
 	Device device(plain), other(plain);
@@ -277,7 +277,7 @@ void lock_02_every_sleeping_function_reports_atomic_context(Test &test)
 }
 
 /* A driver calls the completion handler from within req_notify_cq. */
-void lock_05_handler_call_in_req_notify_cq_is_reported(Test &test)
+void lock_05_completion_handler_called_within_req_notify_cq_is_reported(Test &test)
 {
 	for (soft_context context :
 	     {SOFT_INLINE, SOFT_HARD_INTERRUPT, SOFT_SOFT_INTERRUPT, SOFT_TASK}) {
@@ -305,7 +305,7 @@ void lock_05_handler_call_in_req_notify_cq_is_reported(Test &test)
  * LOCK-05 holds for events of a QP, too: events that a state change causes are dispatched by
  * another task than the one that changes the state.
  */
-void lock_05_qp_events_are_dispatched_by_another_task(Test &test)
+void lock_05_qp_events_are_dispatched_outside_the_task_that_modifies_the_qp(Test &test)
 {
 	struct Seen {
 		static void handler(ib_event *event, void *context)
@@ -350,7 +350,7 @@ void lock_05_qp_events_are_dispatched_by_another_task(Test &test)
 }
 
 /* A handler is called again while it runs. */
-void lock_06_concurrent_handler_is_reported(Test &test)
+void lock_06_completion_handler_called_while_it_runs_is_reported(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -373,7 +373,7 @@ void lock_06_concurrent_handler_is_reported(Test &test)
 }
 
 /* A completion handler must not sleep, whatever context the driver calls it in. */
-void lock_07_completion_handlers_must_not_sleep(Test &test)
+void lock_07_completion_handlers_run_where_sleeping_is_forbidden(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -395,7 +395,7 @@ void lock_07_completion_handlers_must_not_sleep(Test &test)
  * A handler of an asynchronous event must not sleep either, for an object or for the device, in a
  * task or not.
  */
-void lock_07_event_handlers_must_not_sleep(Test &test)
+void lock_07_event_handlers_run_where_sleeping_is_forbidden(Test &test)
 {
 	struct Listener {
 		ib_event_handler handler{};
@@ -506,7 +506,7 @@ void missing_mandatory_methods_are_reported_at_registration(Test &test)
 /*
  * A driver that arms for invalid flags, or reports missed events without being asked, is detected.
  */
-void notify_04_unrequested_report_of_missed_events_is_detected(Test &test)
+void notify_04_driver_that_reports_missed_events_unasked_is_detected(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -581,17 +581,17 @@ void lock_10_leaked_objects_are_reported(Test &test)
 
 } // namespace
 
-SOFT_SUITES(verbs_checks, KUNIT_CASE(lock_01_sleeping_method_in_atomic_context_is_reported),
+SOFT_SUITES(verbs_checks, KUNIT_CASE(lock_01_sleeping_call_within_req_notify_cq_is_reported),
 	    KUNIT_CASE(lock_01_address_handle_can_be_created_in_an_interrupt),
-	    KUNIT_CASE(lock_01_data_path_can_be_called_in_an_interrupt),
+	    KUNIT_CASE(lock_01_post_poll_and_arm_can_be_called_in_an_interrupt),
 	    KUNIT_CASE(lock_02_sleeping_function_called_in_atomic_context_is_reported),
-	    KUNIT_CASE(lock_02_every_sleeping_function_reports_atomic_context),
-	    KUNIT_CASE(lock_05_handler_call_in_req_notify_cq_is_reported),
-	    KUNIT_CASE(lock_05_qp_events_are_dispatched_by_another_task),
-	    KUNIT_CASE(lock_06_concurrent_handler_is_reported),
-	    KUNIT_CASE(lock_07_completion_handlers_must_not_sleep),
-	    KUNIT_CASE(lock_07_event_handlers_must_not_sleep),
+	    KUNIT_CASE(lock_02_every_sleeping_function_reports_a_call_in_atomic_context),
+	    KUNIT_CASE(lock_05_completion_handler_called_within_req_notify_cq_is_reported),
+	    KUNIT_CASE(lock_05_qp_events_are_dispatched_outside_the_task_that_modifies_the_qp),
+	    KUNIT_CASE(lock_06_completion_handler_called_while_it_runs_is_reported),
+	    KUNIT_CASE(lock_07_completion_handlers_run_where_sleeping_is_forbidden),
+	    KUNIT_CASE(lock_07_event_handlers_run_where_sleeping_is_forbidden),
 	    KUNIT_CASE(missing_mandatory_methods_are_reported_at_registration),
-	    KUNIT_CASE(notify_04_unrequested_report_of_missed_events_is_detected),
+	    KUNIT_CASE(notify_04_driver_that_reports_missed_events_unasked_is_detected),
 	    KUNIT_CASE(lock_10_leaked_objects_are_reported),
 	    KUNIT_CASE(use_count_below_zero_is_reported_and_saturates));

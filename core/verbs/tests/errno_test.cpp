@@ -143,7 +143,7 @@ void invalid_port_arguments_are_rejected(Test &test)
 }
 
 /* Each kind of invalid address, in every function that takes one. */
-void invalid_addresses_are_rejected(Test &test)
+void invalid_ah_attributes_are_rejected(Test &test)
 {
 	constexpr void (*spoil[])(rdma_ah_attr &) = {
 		[](rdma_ah_attr &a) { a.port_num = 0; },
@@ -181,7 +181,7 @@ void invalid_addresses_are_rejected(Test &test)
 }
 
 /* Senders to which no response can be sent: LIDs and GIDs of groups, and a missing LID. */
-void ah_for_a_multicast_sender_is_rejected(Test &test)
+void ah_creation_for_a_sender_with_a_multicast_address_is_rejected(Test &test)
 {
 	// clang-format off
 	static constexpr Case cases[] = {
@@ -370,7 +370,7 @@ int reg_user(Bench &bench, u64 start, u64 length, u64 iova, int access)
 	return error_of(ib_reg_user_mr(bench.pd, start, length, iova, access));
 }
 
-void invalid_memory_arguments_are_rejected(Test &test)
+void invalid_memory_registration_arguments_are_rejected(Test &test)
 {
 	// clang-format off
 	static constexpr Case cases[] = {
@@ -481,9 +481,9 @@ void missing_optional_methods_return_eopnotsupp(Test &test)
 } // namespace
 
 SOFT_SUITES(verbs_errno, KUNIT_CASE(invalid_port_arguments_are_rejected),
-	    KUNIT_CASE(invalid_addresses_are_rejected),
-	    KUNIT_CASE(ah_for_a_multicast_sender_is_rejected),
+	    KUNIT_CASE(invalid_ah_attributes_are_rejected),
+	    KUNIT_CASE(ah_creation_for_a_sender_with_a_multicast_address_is_rejected),
 	    KUNIT_CASE(invalid_queue_arguments_are_rejected),
 	    KUNIT_CASE(invalid_qp_arguments_are_rejected),
-	    KUNIT_CASE(invalid_memory_arguments_are_rejected),
+	    KUNIT_CASE(invalid_memory_registration_arguments_are_rejected),
 	    KUNIT_CASE(missing_optional_methods_return_eopnotsupp));

@@ -45,7 +45,7 @@ soft_options hard(soft_notify kind)
 }
 
 /* Exactly one of SOLICITED and NEXT_COMP arms; anything else is EINVAL and arms nothing. */
-void notify_01_invalid_flags_are_rejected(Test &test)
+void notify_01_arming_with_invalid_flags_is_rejected(Test &test)
 {
 	for (soft_notify kind : kinds) {
 		Device device(hard(kind));
@@ -71,7 +71,7 @@ void notify_01_invalid_flags_are_rejected(Test &test)
 }
 
 /* A request that fails arms nothing. */
-void notify_02_failed_arm_request_does_not_arm_the_queue(Test &test)
+void notify_02_failed_arm_request_does_not_arm_the_cq(Test &test)
 {
 	Device device(hard(SOFT_NOTIFY_FIRES));
 	ASSERT_TRUE(device.ok());
@@ -87,7 +87,7 @@ void notify_02_failed_arm_request_does_not_arm_the_queue(Test &test)
  * If arming with REPORT_MISSED_EVENTS returns zero, every completion since the last poll raises an
  * event.
  */
-void notify_03_armed_queue_raises_an_event(Test &test)
+void notify_03_armed_cq_raises_an_event_for_the_next_completion(Test &test)
 {
 	for (soft_notify kind : kinds) {
 		Device device(hard(kind));
@@ -151,7 +151,7 @@ void notify_05_arming_reads_the_cq_only_to_report_missed_events(Test &test)
  * Hardware that raises an event for a late arm does not report missed events. The other kind
  * reports them and raises no event.
  */
-void notify_06_arming_a_nonempty_cq_raises_or_reports_a_missed_event(Test &test)
+void notify_06_arming_a_nonempty_cq_raises_an_event_or_reports_missed_events(Test &test)
 {
 	for (soft_notify kind : kinds) {
 		Device device(hard(kind));
@@ -170,7 +170,7 @@ void notify_06_arming_a_nonempty_cq_raises_or_reports_a_missed_event(Test &test)
  * a poll. On hardware that raises only one event for a completion, the driver has to return this
  * value.
  */
-void notify_06_rearming_without_a_poll_raises_or_reports_a_missed_event(Test &test)
+void notify_06_rearming_without_a_poll_raises_an_event_or_reports_missed_events(Test &test)
 {
 	constexpr auto or_missed =
 		static_cast<ib_cq_notify_flags>(IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS);
@@ -229,7 +229,7 @@ void notify_07_solicited_arm_ignores_unsolicited_completions(Test &test)
 }
 
 /* Each arm raises only one event. */
-void notify_08_each_arm_fires_once(Test &test)
+void notify_08_each_arm_raises_only_one_event(Test &test)
 {
 	for (soft_notify kind : kinds) {
 		Device device(hard(kind));
@@ -331,7 +331,7 @@ constexpr unsigned int a_million = 1000000;
  * None of a million completions that arrive between the last poll and the arm is lost, on either
  * kind of hardware. Slow kernels use a smaller number.
  */
-void notify_09_no_completion_is_lost_in_the_arm_race(Test &test)
+void notify_09_no_completion_that_arrives_between_poll_and_arm_is_lost(Test &test)
 {
 	const unsigned int count = sleeping_is_watched() ? a_million / 50 : a_million;
 	for (soft_notify kind : kinds) {
@@ -428,16 +428,17 @@ void notify_09_pollers_lose_no_completion_under_load(Test &test)
 
 } // namespace
 
-KUNIT_SUITE_BEFORE(verbs_notify, ::fixture::on_plain_devices,
-		   KUNIT_CASE(notify_01_invalid_flags_are_rejected),
-		   KUNIT_CASE(notify_02_failed_arm_request_does_not_arm_the_queue),
-		   KUNIT_CASE(notify_03_armed_queue_raises_an_event),
-		   KUNIT_CASE(notify_04_missed_completions_are_reported_on_request),
-		   KUNIT_CASE(notify_05_arming_reads_the_cq_only_to_report_missed_events),
-		   KUNIT_CASE(notify_06_arming_a_nonempty_cq_raises_or_reports_a_missed_event),
-		   KUNIT_CASE(notify_06_rearming_without_a_poll_raises_or_reports_a_missed_event),
-		   KUNIT_CASE(notify_07_solicited_arm_ignores_unsolicited_completions),
-		   KUNIT_CASE(notify_08_each_arm_fires_once),
-		   KUNIT_CASE(notify_09_no_completion_is_lost_in_the_arm_race),
-		   KUNIT_CASE(notify_09_arm_race_test_detects_a_driver_that_loses_completions),
-		   KUNIT_CASE(notify_09_pollers_lose_no_completion_under_load));
+KUNIT_SUITE_BEFORE(
+	verbs_notify, ::fixture::on_plain_devices,
+	KUNIT_CASE(notify_01_arming_with_invalid_flags_is_rejected),
+	KUNIT_CASE(notify_02_failed_arm_request_does_not_arm_the_cq),
+	KUNIT_CASE(notify_03_armed_cq_raises_an_event_for_the_next_completion),
+	KUNIT_CASE(notify_04_missed_completions_are_reported_on_request),
+	KUNIT_CASE(notify_05_arming_reads_the_cq_only_to_report_missed_events),
+	KUNIT_CASE(notify_06_arming_a_nonempty_cq_raises_an_event_or_reports_missed_events),
+	KUNIT_CASE(notify_06_rearming_without_a_poll_raises_an_event_or_reports_missed_events),
+	KUNIT_CASE(notify_07_solicited_arm_ignores_unsolicited_completions),
+	KUNIT_CASE(notify_08_each_arm_raises_only_one_event),
+	KUNIT_CASE(notify_09_no_completion_that_arrives_between_poll_and_arm_is_lost),
+	KUNIT_CASE(notify_09_arm_race_test_detects_a_driver_that_loses_completions),
+	KUNIT_CASE(notify_09_pollers_lose_no_completion_under_load));

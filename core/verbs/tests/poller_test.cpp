@@ -131,7 +131,7 @@ void chan_03_cq_without_a_handler_can_be_polled_and_armed(Test &test)
  * The kernel's half of CHAN-05: a CQ's end waits for its handler or discards the event; no handler
  * runs afterwards.
  */
-void chan_05_no_handler_runs_after_the_cq_is_destroyed(Test &test)
+void chan_05_no_completion_handler_runs_after_the_cq_is_destroyed(Test &test)
 {
 	struct Consumer {
 		kern::Atomic<bool> entered{}, ended{};
@@ -249,7 +249,7 @@ void cq_alloc_any_assigns_vectors_round_robin(Test &test)
 }
 
 /* MGMT-13: in each context every request's done function is called once, in order of completion. */
-void mgmt_13_done_callbacks_run_once_in_order(Test &test)
+void mgmt_13_each_done_callback_runs_once_in_completion_order(Test &test)
 {
 	for (ib_poll_context context :
 	     {IB_POLL_SOFTIRQ, IB_POLL_WORKQUEUE, IB_POLL_UNBOUND_WORKQUEUE, IB_POLL_DIRECT}) {
@@ -285,7 +285,7 @@ constexpr ib_poll_context polled_contexts[] = {IB_POLL_SOFTIRQ, IB_POLL_WORKQUEU
  * If arming the CQ fails once, no event follows. The poller polls again after a delay, and arms the
  * CQ when that is possible.
  */
-void notify_02_poller_recovers_from_a_failed_arm(Test &test)
+void notify_02_poller_polls_again_after_a_failed_arm(Test &test)
 {
 	for (ib_poll_context context : polled_contexts) {
 		Device device(plain);
@@ -315,7 +315,7 @@ void notify_02_poller_recovers_from_a_failed_arm(Test &test)
 }
 
 /* The same if it is ib_poll_cq() that fails: the completion is not lost. */
-void poller_recovers_from_a_failed_poll(Test &test)
+void poller_polls_again_after_ib_poll_cq_fails(Test &test)
 {
 	for (ib_poll_context context : polled_contexts) {
 		Device device(plain);
@@ -360,7 +360,7 @@ void poller_does_not_arm_a_freed_cq_again(Test &test)
 }
 
 /* A CQ whose first arm fails would never be polled, so it is not created. */
-void notify_02_allocation_fails_if_the_first_arm_fails(Test &test)
+void notify_02_ib_alloc_cq_fails_if_the_first_arm_fails(Test &test)
 {
 	for (ib_poll_context context : polled_contexts) {
 		Device device(plain);
@@ -471,7 +471,7 @@ void mgmt_09_drain_completes_all_requests_as_flushed(Test &test)
 }
 
 /* A CQ that overflows raises an event, and loses none of its entries. */
-void cq_overrun_raises_one_event_and_loses_no_entry(Test &test)
+void cq_overrun_raises_one_event_and_loses_no_queued_entry(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -502,16 +502,16 @@ void cq_overrun_raises_one_event_and_loses_no_entry(Test &test)
 SOFT_SUITES(verbs_cq, KUNIT_CASE(cq_rejects_invalid_arguments),
 	    KUNIT_CASE(chan_01_completion_events_use_the_vector_of_their_cq),
 	    KUNIT_CASE(chan_03_cq_without_a_handler_can_be_polled_and_armed),
-	    KUNIT_CASE(chan_05_no_handler_runs_after_the_cq_is_destroyed),
+	    KUNIT_CASE(chan_05_no_completion_handler_runs_after_the_cq_is_destroyed),
 	    KUNIT_CASE(cq_resize_preserves_unpolled_completions),
 	    KUNIT_CASE(cq_moderation_beyond_the_device_limits_is_rejected),
 	    KUNIT_CASE(cq_alloc_any_assigns_vectors_round_robin),
-	    KUNIT_CASE(mgmt_13_done_callbacks_run_once_in_order),
-	    KUNIT_CASE(notify_02_poller_recovers_from_a_failed_arm),
-	    KUNIT_CASE(poller_recovers_from_a_failed_poll),
+	    KUNIT_CASE(mgmt_13_each_done_callback_runs_once_in_completion_order),
+	    KUNIT_CASE(notify_02_poller_polls_again_after_a_failed_arm),
+	    KUNIT_CASE(poller_polls_again_after_ib_poll_cq_fails),
 	    KUNIT_CASE(poller_does_not_arm_a_freed_cq_again),
-	    KUNIT_CASE(notify_02_allocation_fails_if_the_first_arm_fails),
+	    KUNIT_CASE(notify_02_ib_alloc_cq_fails_if_the_first_arm_fails),
 	    KUNIT_CASE(cq_free_waits_for_running_done_callbacks),
 	    KUNIT_CASE(mgmt_09_qp_in_error_flushes_requests_in_order),
 	    KUNIT_CASE(mgmt_09_drain_completes_all_requests_as_flushed),
-	    KUNIT_CASE(cq_overrun_raises_one_event_and_loses_no_entry));
+	    KUNIT_CASE(cq_overrun_raises_one_event_and_loses_no_queued_entry));

@@ -171,7 +171,7 @@ struct StreamedPair {
 };
 
 /* Each pair of states: exactly the transitions that the RDMA verbs for iWARP permit. */
-void iwarp_qp_transitions_match_the_verbs(Test &test)
+void iwarp_qp_transitions_match_the_rdma_verbs_specification(Test &test)
 {
 	constexpr int state_count = IB_QPS_ERR + 1;
 	/* Rows: from; columns: to. */
@@ -233,7 +233,7 @@ void iwarp_qp_rejects_infiniband_attributes(Test &test)
  * A QP without a stream is not connected. Messages use the stream, and its end is an error for both
  * sides.
  */
-void iwarp_requests_need_a_stream_and_are_flushed_when_it_closes(Test &test)
+void iwarp_requests_need_a_stream_and_are_flushed_when_the_stream_closes(Test &test)
 {
 	Rnic device;
 	ASSERT_TRUE(device.ok());
@@ -361,7 +361,7 @@ int registered_with(u8 node_type, bool tables,
  * A port may support only the protocol of its device's node type. It must have the tables that the
  * protocol requires, with the methods that read them.
  */
-void port_protocol_must_match_the_node_type(Test &test)
+void device_with_a_port_protocol_that_does_not_match_its_node_type_is_refused(Test &test)
 {
 	struct Claim {
 		u8 node_type;
@@ -421,8 +421,8 @@ void port_protocol_must_match_the_node_type(Test &test)
 SOFT_SUITES(weft_verbs_protocol, KUNIT_CASE(iwarp_device_registers_without_gids_and_pkeys),
 	    KUNIT_CASE(iwarp_device_rejects_address_handles),
 	    KUNIT_CASE(iwarp_supports_only_rc_queue_pairs),
-	    KUNIT_CASE(iwarp_qp_transitions_match_the_verbs),
+	    KUNIT_CASE(iwarp_qp_transitions_match_the_rdma_verbs_specification),
 	    KUNIT_CASE(iwarp_qp_rejects_infiniband_attributes),
-	    KUNIT_CASE(iwarp_requests_need_a_stream_and_are_flushed_when_it_closes),
+	    KUNIT_CASE(iwarp_requests_need_a_stream_and_are_flushed_when_the_stream_closes),
 	    KUNIT_CASE(iwarp_send_without_a_posted_receive_terminates_the_stream),
-	    KUNIT_CASE(port_protocol_must_match_the_node_type));
+	    KUNIT_CASE(device_with_a_port_protocol_that_does_not_match_its_node_type_is_refused));

@@ -73,7 +73,7 @@ void qp_transitions_match_the_specification(Test &test)
  * Required attributes must be present, and attributes that are neither required nor optional are
  * refused.
  */
-void qp_transitions_require_exactly_their_attributes(Test &test)
+void qp_transitions_reject_missing_and_unexpected_attributes(Test &test)
 {
 	struct Row {
 		ib_qp_type type;
@@ -123,7 +123,7 @@ void qp_transitions_require_exactly_their_attributes(Test &test)
 }
 
 /* The midlayer rejects an invalid mask without calling the driver. */
-void qp_modify_rejects_invalid_masks(Test &test)
+void qp_modify_rejects_invalid_attribute_masks(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -145,7 +145,7 @@ void qp_modify_rejects_invalid_masks(Test &test)
 }
 
 /* Values out of range, one by one, on the way to RTR and RTS. */
-void qp_modify_rejects_invalid_values(Test &test)
+void qp_modify_rejects_out_of_range_attribute_values(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -322,7 +322,7 @@ void mgmt_02_port_has_one_qp0_and_one_qp1(Test &test)
  * An XRC target QP is found by number, its events are delivered to every handle, and it is
  * destroyed with the last one.
  */
-void xrc_target_cannot_be_destroyed_before_its_handles(Test &test)
+void xrc_target_qp_is_destroyed_with_its_last_handle(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -406,11 +406,11 @@ void event_01_affiliated_events_report_their_object(Test &test)
 } // namespace
 
 SOFT_SUITES(verbs_qp, KUNIT_CASE(qp_transitions_match_the_specification),
-	    KUNIT_CASE(qp_transitions_require_exactly_their_attributes),
-	    KUNIT_CASE(qp_modify_rejects_invalid_masks),
-	    KUNIT_CASE(qp_modify_rejects_invalid_values),
+	    KUNIT_CASE(qp_transitions_reject_missing_and_unexpected_attributes),
+	    KUNIT_CASE(qp_modify_rejects_invalid_attribute_masks),
+	    KUNIT_CASE(qp_modify_rejects_out_of_range_attribute_values),
 	    KUNIT_CASE(qp_create_rejects_invalid_attributes),
 	    KUNIT_CASE(destroying_an_object_in_use_returns_ebusy),
 	    KUNIT_CASE(mgmt_02_port_has_one_qp0_and_one_qp1),
-	    KUNIT_CASE(xrc_target_cannot_be_destroyed_before_its_handles),
+	    KUNIT_CASE(xrc_target_qp_is_destroyed_with_its_last_handle),
 	    KUNIT_CASE(event_01_affiliated_events_report_their_object));

@@ -19,7 +19,7 @@ u32 next_pd(ib_device *device, u32 from, ib_resource_info &info)
 	return ib_next_resource(device, IB_RESOURCE_PD, from, &info) ? IB_NO_RESOURCE : info.number;
 }
 
-void objects_are_listed_in_creation_order_with_their_owner(Test &test)
+void resource_tracking_lists_objects_in_creation_order_with_their_owner(Test &test)
 {
 	Device device;
 	ASSERT_TRUE(device.ok());
@@ -81,7 +81,7 @@ struct Reader {
 	}
 };
 
-void object_is_not_destroyed_while_it_is_being_listed(Test &test)
+void object_is_not_destroyed_while_resource_tracking_lists_it(Test &test)
 {
 	Device device;
 	ASSERT_TRUE(device.ok());
@@ -125,7 +125,7 @@ void object_is_not_destroyed_while_it_is_being_listed(Test &test)
 	EXPECT_EQ(reader->destroyed, 0);
 }
 
-void object_is_listed_again_if_its_destruction_fails(Test &test)
+void resource_tracking_lists_an_object_again_if_its_destruction_fails(Test &test)
 {
 	Device device;
 	ASSERT_TRUE(device.ok());
@@ -161,7 +161,7 @@ int one_id(ib_device *, u32 number, ib_resource_info *info)
 	return number > 3 ? -ENOENT : 0;
 }
 
-void resources_of_a_registered_module_are_listed(Test &test)
+void resource_tracking_lists_the_resources_of_a_registered_module(Test &test)
 {
 	static constexpr ib_resource_source source = {.count = count_ids, .next = one_id};
 	Device device;
@@ -214,7 +214,7 @@ void port_counter_and_sysfs_modules_load_in_either_order(Test &test)
 	EXPECT_EQ(times, 3u);
 }
 
-void device_node_can_be_found_only_while_it_is_published(Test &test)
+void char_device_node_can_be_found_only_while_it_is_published(Test &test)
 {
 	Device device;
 	ASSERT_TRUE(device.ok());
@@ -240,7 +240,7 @@ void device_node_can_be_found_only_while_it_is_published(Test &test)
 	EXPECT_EQ(ib_find_node(IB_NODE_UMAD, device, 1, &info), -ENOENT);
 }
 
-void device_numbers_are_not_reused(Test &test)
+void index_of_a_removed_device_is_not_reused(Test &test)
 {
 	u32 gone;
 	{
@@ -257,12 +257,13 @@ void device_numbers_are_not_reused(Test &test)
 	EXPECT_TRUE(ib_device_get_from(ib_device_index(device) + 1, KERN_NET_INITIAL) == nullptr);
 }
 
-SOFT_SUITES(verbs_resources, KUNIT_CASE(objects_are_listed_in_creation_order_with_their_owner),
-	    KUNIT_CASE(object_is_not_destroyed_while_it_is_being_listed),
-	    KUNIT_CASE(object_is_listed_again_if_its_destruction_fails),
-	    KUNIT_CASE(resources_of_a_registered_module_are_listed),
+SOFT_SUITES(verbs_resources,
+	    KUNIT_CASE(resource_tracking_lists_objects_in_creation_order_with_their_owner),
+	    KUNIT_CASE(object_is_not_destroyed_while_resource_tracking_lists_it),
+	    KUNIT_CASE(resource_tracking_lists_an_object_again_if_its_destruction_fails),
+	    KUNIT_CASE(resource_tracking_lists_the_resources_of_a_registered_module),
 	    KUNIT_CASE(port_counter_and_sysfs_modules_load_in_either_order),
-	    KUNIT_CASE(device_node_can_be_found_only_while_it_is_published),
-	    KUNIT_CASE(device_numbers_are_not_reused));
+	    KUNIT_CASE(char_device_node_can_be_found_only_while_it_is_published),
+	    KUNIT_CASE(index_of_a_removed_device_is_not_reused));
 
 } // namespace

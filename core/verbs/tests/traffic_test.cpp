@@ -110,7 +110,7 @@ void rdma_and_atomics_change_remote_memory(Test &test)
 }
 
 /* A fast registration grants access to exactly its pages, between REG_MR and LOCAL_INV. */
-void fast_registration_grants_exactly_its_pages(Test &test)
+void fast_registration_grants_access_to_exactly_its_pages(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -163,7 +163,7 @@ void fast_registration_grants_exactly_its_pages(Test &test)
  * DMA segments are converted to pages: adjacent segments, gaps, too many segments, and an offset
  * into the first.
  */
-void scatter_list_is_converted_to_pages(Test &test)
+void scatter_list_is_converted_to_pages_of_a_memory_region(Test &test)
 {
 	struct Row {
 		ib_dma_segment pieces[3];
@@ -204,7 +204,7 @@ void scatter_list_is_converted_to_pages(Test &test)
 }
 
 /* A memory window grants access to a part of a region while it is bound. */
-void memory_window_grants_access_while_bound(Test &test)
+void memory_window_grants_access_only_to_its_bound_range(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -530,9 +530,9 @@ void xrc_messages_reach_the_addressed_srq(Test &test)
 
 SOFT_SUITES(verbs_traffic, KUNIT_CASE(send_with_immediate_data_fills_the_receive_buffer),
 	    KUNIT_CASE(rdma_and_atomics_change_remote_memory),
-	    KUNIT_CASE(fast_registration_grants_exactly_its_pages),
-	    KUNIT_CASE(scatter_list_is_converted_to_pages),
-	    KUNIT_CASE(memory_window_grants_access_while_bound),
+	    KUNIT_CASE(fast_registration_grants_access_to_exactly_its_pages),
+	    KUNIT_CASE(scatter_list_is_converted_to_pages_of_a_memory_region),
+	    KUNIT_CASE(memory_window_grants_access_only_to_its_bound_range),
 	    KUNIT_CASE(requests_that_fail_report_their_status_and_move_the_qp_to_error),
 	    KUNIT_CASE(requests_with_a_key_of_another_pd_fail),
 	    KUNIT_CASE(post_to_a_full_queue_reports_the_first_rejected_request),

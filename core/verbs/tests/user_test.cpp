@@ -86,7 +86,7 @@ struct Bench {
 	ib_udata *udata() { return &command.udata; }
 };
 
-void udata_is_copied_within_its_bounds(Test &test)
+void udata_is_not_copied_beyond_its_bounds(Test &test)
 {
 	Bench bench;
 	ASSERT_TRUE(bench.ok());
@@ -252,7 +252,7 @@ struct Ending {
 /*
  * A queue pair belongs to the process that created or opened it; the kernel's belong to no process.
  */
-void rcm_16_only_its_own_process_finds_a_queue_pair_by_number(Test &test)
+void rcm_16_only_the_owning_process_finds_a_queue_pair_by_number(Test &test)
 {
 	Bench bench;
 	ASSERT_TRUE(bench.ok());
@@ -311,7 +311,7 @@ void rcm_16_only_its_own_process_finds_a_queue_pair_by_number(Test &test)
 	EXPECT_EQ(ib_dealloc_pd_user(pd), 0);
 }
 
-void failed_reregistration_leaves_the_region_unchanged(Test &test)
+void failed_reregistration_leaves_the_memory_region_unchanged(Test &test)
 {
 	Bench bench;
 	ASSERT_TRUE(bench.ok());
@@ -354,10 +354,10 @@ void failed_reregistration_leaves_the_region_unchanged(Test &test)
 	EXPECT_EQ(ib_dealloc_pd_user(other), 0);
 }
 
-SOFT_SUITES(verbs_user, KUNIT_CASE(udata_is_copied_within_its_bounds),
+SOFT_SUITES(verbs_user, KUNIT_CASE(udata_is_not_copied_beyond_its_bounds),
 	    KUNIT_CASE(context_is_unchanged_if_the_driver_refuses_a_second_context),
 	    KUNIT_CASE(objects_of_a_program_record_the_process_that_created_them),
-	    KUNIT_CASE(rcm_16_only_its_own_process_finds_a_queue_pair_by_number),
-	    KUNIT_CASE(failed_reregistration_leaves_the_region_unchanged));
+	    KUNIT_CASE(rcm_16_only_the_owning_process_finds_a_queue_pair_by_number),
+	    KUNIT_CASE(failed_reregistration_leaves_the_memory_region_unchanged));
 
 } // namespace

@@ -52,7 +52,7 @@ TEST(Checksum, mgmt_08_icrc_of_a_global_packet_ignores_fields_that_routers_chang
 	}
 }
 
-TEST(Checksum, mgmt_08_vcrc_covers_every_bit)
+TEST(Checksum, mgmt_08_vcrc_changes_if_any_bit_of_the_packet_changes)
 {
 	// The VCRC covers all bytes from the LRH to the ICRC, including fields that a switch
 	// changes (IBA 7.8.2).

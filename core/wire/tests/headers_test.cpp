@@ -221,7 +221,7 @@ TEST(PacketHeaders, mgmt_08_invalid_payload_lengths_are_rejected)
 	EXPECT_EQ(Error::bad_payload_length, packet::parse(bytes, size, size + 8, h, layout));
 }
 
-TEST(PacketHeaders, every_error_has_a_name)
+TEST(PacketHeaders, every_parse_error_has_a_name)
 {
 	for (int error = 0; error <= static_cast<int>(Error::no_space); error++)
 		EXPECT_STRNE("unknown error", packet::error_name(static_cast<Error>(error)));

@@ -90,7 +90,7 @@ TEST(WireLayout, mc_member_record_fields_match_the_specification)
 	EXPECT_EQ(0x21, record.scope_join_state);
 }
 
-TEST(WireLayout, mtus_and_rates_are_converted)
+TEST(WireLayout, mtu_and_rate_encodings_are_converted_as_specified)
 {
 	EXPECT_EQ(256u, ib::mtu_bytes(ib::Mtu::mtu_256));
 	EXPECT_EQ(4096u, ib::mtu_bytes(ib::Mtu::mtu_4096));

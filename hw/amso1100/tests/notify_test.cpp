@@ -16,7 +16,7 @@ constexpr auto next_or_missed =
 /*
  * NOTIFY-01: flags that select no event, or both, are rejected, and nothing is written to the card.
  */
-void notify_01_invalid_flags_do_not_arm_the_queue(Test &test)
+void notify_01_invalid_flags_do_not_arm_the_cq(Test &test)
 {
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
@@ -36,7 +36,7 @@ void notify_01_invalid_flags_do_not_arm_the_queue(Test &test)
  * If arming with REPORT_MISSED_EVENTS returns zero, every completion since the last poll raises an
  * event.
  */
-void notify_03_armed_queue_raises_an_event(Test &test)
+void notify_03_armed_cq_raises_an_event_for_the_next_completion(Test &test)
 {
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
@@ -124,7 +124,7 @@ void notify_07_solicited_arm_ignores_unsolicited_completions(Test &test)
 }
 
 /* Each arm raises only one event. */
-void notify_08_each_arm_fires_once(Test &test)
+void notify_08_each_arm_raises_only_one_event(Test &test)
 {
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
@@ -245,7 +245,7 @@ bool sleeping_is_watched()
  * None of a million completions that arrive between NAPI's last poll and the arm is lost. Slow
  * kernels use a smaller number.
  */
-void notify_09_napi_loses_no_completion_in_the_arm_race(Test &test)
+void notify_09_napi_loses_no_completion_between_poll_and_arm(Test &test)
 {
 	const u32 a_million = sleeping_is_watched() ? 20000 : 1000000;
 	Boxed<Consumer> consumer(a_million, test.seed());
@@ -264,11 +264,11 @@ void notify_09_napi_loses_no_completion_in_the_arm_race(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(amso1100_notify, KUNIT_CASE(notify_01_invalid_flags_do_not_arm_the_queue),
-	    KUNIT_CASE(notify_03_armed_queue_raises_an_event),
+KUNIT_SUITE(amso1100_notify, KUNIT_CASE(notify_01_invalid_flags_do_not_arm_the_cq),
+	    KUNIT_CASE(notify_03_armed_cq_raises_an_event_for_the_next_completion),
 	    KUNIT_CASE(notify_04_missed_completions_are_reported_on_request),
 	    KUNIT_CASE(notify_05_arming_reads_the_cq_only_to_report_missed_events),
 	    KUNIT_CASE(notify_06_arming_a_nonempty_cq_reports_missed_completions),
 	    KUNIT_CASE(notify_07_solicited_arm_ignores_unsolicited_completions),
-	    KUNIT_CASE(notify_08_each_arm_fires_once),
-	    KUNIT_CASE(notify_09_napi_loses_no_completion_in_the_arm_race));
+	    KUNIT_CASE(notify_08_each_arm_raises_only_one_event),
+	    KUNIT_CASE(notify_09_napi_loses_no_completion_between_poll_and_arm));

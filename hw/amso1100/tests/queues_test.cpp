@@ -47,7 +47,7 @@ void requests_complete_in_order_and_within_the_ring_depth(Test &test)
 }
 
 /* LOCK-01: posting, polling and arming work in a hard interrupt. */
-void lock_01_data_path_can_be_called_in_an_interrupt(Test &test)
+void lock_01_post_poll_and_arm_can_be_called_in_an_interrupt(Test &test)
 {
 	struct InInterrupt {
 		void run()
@@ -317,7 +317,7 @@ void mgmt_09_failed_card_flushes_each_request_in_order(Test &test)
 } // namespace
 
 KUNIT_SUITE(amso1100_queues, KUNIT_CASE(mgmt_09_failed_card_flushes_each_request_in_order),
-	    KUNIT_CASE(lock_01_data_path_can_be_called_in_an_interrupt),
+	    KUNIT_CASE(lock_01_post_poll_and_arm_can_be_called_in_an_interrupt),
 	    KUNIT_CASE(requests_complete_in_order_and_within_the_ring_depth),
 	    KUNIT_CASE(request_layout_matches_the_card),
 	    KUNIT_CASE(invalid_completion_entries_are_ignored),

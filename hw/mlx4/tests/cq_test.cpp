@@ -136,7 +136,7 @@ namespace
  * If there was no event since the queue was last empty, the card raises an event for existing
  * entries, so even with the flag the driver need not read any (NOTIFY-06).
  */
-void notify_05_arming_reads_no_entries(kern::kunit::Test &test)
+void notify_05_arming_reads_no_cq_entries(kern::kunit::Test &test)
 {
 	auto made = CqBench::create();
 	ASSERT_OK(made);
@@ -198,7 +198,7 @@ void notify_06_rearming_after_an_event_reports_an_unpolled_cqe(kern::kunit::Test
 /*
  * NOTIFY-01: flags that select no event, or both, are rejected, and nothing is written to the card.
  */
-void notify_01_invalid_flags_do_not_arm_the_queue(kern::kunit::Test &test)
+void notify_01_invalid_flags_do_not_arm_the_cq(kern::kunit::Test &test)
 {
 	auto made = CqBench::create();
 	ASSERT_OK(made);
@@ -214,6 +214,6 @@ void notify_01_invalid_flags_do_not_arm_the_queue(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(mlx4_cq, KUNIT_CASE(notify_05_arming_reads_no_entries),
+KUNIT_SUITE(mlx4_cq, KUNIT_CASE(notify_05_arming_reads_no_cq_entries),
 	    KUNIT_CASE(notify_06_rearming_after_an_event_reports_an_unpolled_cqe),
-	    KUNIT_CASE(notify_01_invalid_flags_do_not_arm_the_queue));
+	    KUNIT_CASE(notify_01_invalid_flags_do_not_arm_the_cq));

@@ -448,7 +448,7 @@ void mgmt_09_destroying_a_qp_of_a_failed_card_flushes_it(kern::kunit::Test &test
  * NOTIFY-05: arming consists of two writes, to the record and the doorbell, and reads no entries.
  * Each arming after an event has the next sequence number (NOTIFY-06).
  */
-void notify_05_arming_reads_no_entries(kern::kunit::Test &test)
+void notify_05_arming_reads_no_cq_entries(kern::kunit::Test &test)
 {
 	auto made = Bench::create(2);
 	ASSERT_OK(made);
@@ -495,7 +495,7 @@ void notify_06_rearming_after_an_event_reports_an_unpolled_cqe(kern::kunit::Test
 /*
  * NOTIFY-01: flags that select no event, or both, are rejected, and nothing is written to the card.
  */
-void notify_01_invalid_flags_do_not_arm_the_queue(kern::kunit::Test &test)
+void notify_01_invalid_flags_do_not_arm_the_cq(kern::kunit::Test &test)
 {
 	auto made = Bench::create(2);
 	ASSERT_OK(made);
@@ -707,9 +707,9 @@ KUNIT_SUITE(mthca_queues,
 	    KUNIT_CASE(mgmt_09_completions_can_be_polled_after_qp_destroy),
 	    KUNIT_CASE(mgmt_09_destroying_a_qp_allocates_nothing),
 	    KUNIT_CASE(mgmt_09_destroying_a_qp_of_a_failed_card_flushes_it),
-	    KUNIT_CASE(notify_05_arming_reads_no_entries),
+	    KUNIT_CASE(notify_05_arming_reads_no_cq_entries),
 	    KUNIT_CASE(notify_06_rearming_after_an_event_reports_an_unpolled_cqe),
-	    KUNIT_CASE(notify_01_invalid_flags_do_not_arm_the_queue),
+	    KUNIT_CASE(notify_01_invalid_flags_do_not_arm_the_cq),
 	    KUNIT_CASE(address_vector_layout_matches_the_card),
 	    KUNIT_CASE(posted_request_has_its_own_copy_of_the_address),
 	    KUNIT_CASE(qp_context_has_the_signaling_type_of_the_qp),

@@ -35,7 +35,7 @@ class Mutation(unittest.TestCase):
         self.assertEqual(rules - {mutant.rule for mutant in self.mutants}, set())
 
     def test_hang_or_crash_is_attributed_to_the_running_case(self):
-        mutant = next(mutant for mutant in self.mutants if mutant.test == "notify_03_armed_queue_raises_an_event")
+        mutant = next(mutant for mutant in self.mutants if mutant.test == "notify_03_armed_cq_raises_an_event_for_the_next_completion")
         suite, before = mutation.places()[mutant.test][0]
         said = [Result("kunit-um", f"{mutant.module}.{suite}.case {before + 1 + n}", FAILED) for n in range(3)]
         self.assertTrue(mutation.ended_in(mutant, said))
@@ -44,7 +44,7 @@ class Mutation(unittest.TestCase):
         self.assertFalse(mutation.ended_in(mutant, []))
 
     def test_hang_is_attributed_in_each_suite_that_has_the_case(self):
-        mutant = next(mutant for mutant in self.mutants if mutant.test == "lock_01_data_path_can_be_called_in_an_interrupt")
+        mutant = next(mutant for mutant in self.mutants if mutant.test == "lock_01_post_poll_and_arm_can_be_called_in_an_interrupt")
         places = mutation.places()[mutant.test]
         self.assertGreater(len({index for _, index in places}), 1, "names are unique now: choose another")
         for suite, before in places:

@@ -159,6 +159,7 @@ TEST(ExplorerSimulation, FindsUnhandledAllocationFailureInWork)
 /* NOTIFY-09: the driver does not check for completions after arming. */
 TEST(ExplorerSimulation, FindsLostCompletions)
 {
-	expect_found("notify_defects.missing_check_after_arming_is_detected",
-		     "deadlock: no fiber can run");
+	expect_found(
+		"notify_defects.driver_that_ignores_missed_completions_after_arming_is_detected",
+		"deadlock: no fiber can run");
 }

@@ -98,7 +98,7 @@ def ucx(server, client, where, transport):
 
 
 @test(kernels=(), also=("stock",), timeout=600)
-def perftest_and_ucx_complete_between_weft_and_debian(lab):
+def perftest_and_ucx_perftest_complete_between_weft_and_debian_stacks(lab):
     """All of perftest with RC, UC, UD and XRC, with events and inline data (the data of RC and UC bandwidth tests is compared); and ucx_perftest
     with RC and UD. Both run between two guests with weft's stack, and with Debian's stack at either end."""
     with trio(lab) as nodes:
@@ -133,7 +133,7 @@ def open_mpi(nodes, numbers, program):
 
 
 @test(kernels=(), also=("stock",), timeout=300)
-def open_mpi_runs_over_ucx(lab):
+def open_mpi_ranks_in_two_guests_exchange_messages_over_ucx(lab):
     """Open MPI starts a rank in each of two guests with weft's stack. The ranks exchange messages through UCX over verbs."""
     with trio(lab, (0, 1)) as nodes:
         said = open_mpi(nodes, (0, 1), "helloworld")

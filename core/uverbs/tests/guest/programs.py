@@ -82,7 +82,7 @@ def traced(node, program):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=240)
-def pingpong_and_perftest_run_between_weft_guests(lab):
+def ibv_pingpong_programs_and_perftest_complete_between_weft_guests(lab):
     """ibv_devinfo, the ping-pong programs of all transports (polling and with events) and perftest run between two guests, with the data compared."""
     with pair(lab) as (node1, node2):
         with traced(node1, "ibv_devinfo") as (answers, written):

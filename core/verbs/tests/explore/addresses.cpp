@@ -86,17 +86,19 @@ void sent_to_a_whole_address(Test &test, soft_behaviour behaviour)
 	rdma_destroy_ah(changer.ah, 0);
 }
 
-void lock_04_datagram_address_is_not_torn(Test &test)
+void lock_04_datagram_sent_during_modify_ah_uses_the_old_or_the_new_address(Test &test)
 {
 	sent_to_a_whole_address(test, SOFT_PLAIN);
 }
 /* The same on a device that reads the address when it sends. */
-void lock_04_address_read_by_the_card_is_not_torn(Test &test)
+void lock_04_card_that_reads_the_ah_at_send_time_uses_the_old_or_the_new_address(Test &test)
 {
 	sent_to_a_whole_address(test, SOFT_CARD_SENDS_FIRST);
 }
 
 } // namespace
 
-KUNIT_SUITE(explore_addresses, KUNIT_CASE(lock_04_datagram_address_is_not_torn),
-	    KUNIT_CASE(lock_04_address_read_by_the_card_is_not_torn));
+KUNIT_SUITE(
+	explore_addresses,
+	KUNIT_CASE(lock_04_datagram_sent_during_modify_ah_uses_the_old_or_the_new_address),
+	KUNIT_CASE(lock_04_card_that_reads_the_ah_at_send_time_uses_the_old_or_the_new_address));

@@ -67,43 +67,46 @@ void produced_and_polled(Test &test, soft_notify kind, ib_poll_context context)
 	EXPECT_EQ(producer.seen.load_relaxed(), total);
 }
 
-void softirq_poller_gets_an_event_if_armed_after_a_completion(Test &test)
+void softirq_poller_loses_no_completion_if_arming_a_nonempty_cq_raises_an_event(Test &test)
 {
 	produced_and_polled(test, SOFT_NOTIFY_FIRES, IB_POLL_SOFTIRQ);
 }
-void workqueue_poller_gets_an_event_if_armed_after_a_completion(Test &test)
+void workqueue_poller_loses_no_completion_if_arming_a_nonempty_cq_raises_an_event(Test &test)
 {
 	produced_and_polled(test, SOFT_NOTIFY_FIRES, IB_POLL_WORKQUEUE);
 }
-void softirq_poller_polls_again_if_arming_reports_missed_completions(Test &test)
+void softirq_poller_loses_no_completion_if_arming_reports_missed_completions(Test &test)
 {
 	produced_and_polled(test, SOFT_NOTIFY_REPORTS, IB_POLL_SOFTIRQ);
 }
-void workqueue_poller_polls_again_if_arming_reports_missed_completions(Test &test)
+void workqueue_poller_loses_no_completion_if_arming_reports_missed_completions(Test &test)
 {
 	produced_and_polled(test, SOFT_NOTIFY_REPORTS, IB_POLL_WORKQUEUE);
 }
-void softirq_poller_gets_one_event_if_armed_after_a_completion(Test &test)
+void softirq_poller_loses_no_completion_if_a_completion_raises_at_most_one_event(Test &test)
 {
 	produced_and_polled(test, SOFT_NOTIFY_FIRES_ONCE, IB_POLL_SOFTIRQ);
 }
-void workqueue_poller_gets_one_event_if_armed_after_a_completion(Test &test)
+void workqueue_poller_loses_no_completion_if_a_completion_raises_at_most_one_event(Test &test)
 {
 	produced_and_polled(test, SOFT_NOTIFY_FIRES_ONCE, IB_POLL_WORKQUEUE);
 }
 /* A driver that does not check for missed completions after arming: the explorer must find this. */
-void missing_check_after_arming_is_detected(Test &test)
+void driver_that_ignores_missed_completions_after_arming_is_detected(Test &test)
 {
 	produced_and_polled(test, SOFT_NOTIFY_FORGETS, IB_POLL_SOFTIRQ);
 }
 
 } // namespace
 
-KUNIT_SUITE(explore_notify, KUNIT_CASE(softirq_poller_gets_an_event_if_armed_after_a_completion),
-	    KUNIT_CASE(workqueue_poller_gets_an_event_if_armed_after_a_completion),
-	    KUNIT_CASE(softirq_poller_polls_again_if_arming_reports_missed_completions),
-	    KUNIT_CASE(workqueue_poller_polls_again_if_arming_reports_missed_completions),
-	    KUNIT_CASE(softirq_poller_gets_one_event_if_armed_after_a_completion),
-	    KUNIT_CASE(workqueue_poller_gets_one_event_if_armed_after_a_completion));
+KUNIT_SUITE(
+	explore_notify,
+	KUNIT_CASE(softirq_poller_loses_no_completion_if_arming_a_nonempty_cq_raises_an_event),
+	KUNIT_CASE(workqueue_poller_loses_no_completion_if_arming_a_nonempty_cq_raises_an_event),
+	KUNIT_CASE(softirq_poller_loses_no_completion_if_arming_reports_missed_completions),
+	KUNIT_CASE(workqueue_poller_loses_no_completion_if_arming_reports_missed_completions),
+	KUNIT_CASE(softirq_poller_loses_no_completion_if_a_completion_raises_at_most_one_event),
+	KUNIT_CASE(workqueue_poller_loses_no_completion_if_a_completion_raises_at_most_one_event));
 /* A separate suite, because the explorer must find this case to fail. */
-KUNIT_SUITE(notify_defects, KUNIT_CASE(missing_check_after_arming_is_detected));
+KUNIT_SUITE(notify_defects,
+	    KUNIT_CASE(driver_that_ignores_missed_completions_after_arming_is_detected));

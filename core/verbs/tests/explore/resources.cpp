@@ -62,7 +62,7 @@ struct Table : ResourceTable {
  * Blocks stay full, partly full and empty; the remaining objects are found in order, and no number
  * is reused.
  */
-void object_numbers_are_not_reused(Test &test)
+void numbers_of_removed_resources_are_not_reused(Test &test)
 {
 	constexpr u32 count = 3 * NumberBlock::size;
 	struct Objects {
@@ -101,7 +101,7 @@ void object_numbers_are_not_reused(Test &test)
 }
 
 /* The number after the greatest is 0. Numbers that are still in use there are skipped. */
-void numbers_in_use_are_skipped_after_wrap_around(Test &test)
+void resource_numbers_in_use_are_skipped_after_wrap_around(Test &test)
 {
 	struct Objects {
 		Object all[NumberBlock::size];
@@ -136,7 +136,7 @@ void numbers_in_use_are_skipped_after_wrap_around(Test &test)
 }
 
 /* A held object stays valid while others are added and removed concurrently. */
-void referenced_object_survives_concurrent_removal(Test &test)
+void referenced_resource_stays_valid_while_others_are_added_and_removed(Test &test)
 {
 	Boxed<Table> table(NumberBlock::last);
 	ASSERT_TRUE(table.there());
@@ -176,7 +176,7 @@ struct Pairs {
 };
 
 /* An object that was found by its number is not destroyed before its reader has finished. */
-void looked_up_object_survives_concurrent_removal(Test &test)
+void resource_found_by_number_is_not_destroyed_while_it_is_read(Test &test)
 {
 	Boxed<Pairs> pairs;
 	ASSERT_TRUE(pairs.there());
@@ -209,7 +209,7 @@ void looked_up_object_survives_concurrent_removal(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(explore_resources, KUNIT_CASE(object_numbers_are_not_reused),
-	    KUNIT_CASE(numbers_in_use_are_skipped_after_wrap_around),
-	    KUNIT_CASE(referenced_object_survives_concurrent_removal),
-	    KUNIT_CASE(looked_up_object_survives_concurrent_removal));
+KUNIT_SUITE(explore_resources, KUNIT_CASE(numbers_of_removed_resources_are_not_reused),
+	    KUNIT_CASE(resource_numbers_in_use_are_skipped_after_wrap_around),
+	    KUNIT_CASE(referenced_resource_stays_valid_while_others_are_added_and_removed),
+	    KUNIT_CASE(resource_found_by_number_is_not_destroyed_while_it_is_read));
