@@ -14,7 +14,7 @@ namespace
  * Requests and replies wrap around at the ends of their queues. The card's status is returned as an
  * errno.
  */
-void card_status_is_returned_as_errno(Test &test)
+void status_of_a_card_reply_is_returned_as_errno(Test &test)
 {
 	Boxed<Card> card;
 	ASSERT_TRUE(card->start(false));
@@ -61,7 +61,7 @@ void bus_mastering_is_disabled_once_for_an_unresponsive_card(Test &test)
  * Code that changes an address of the interface does not wait for the card. Code that uses the
  * address does.
  */
-void address_changes_do_not_wait_for_the_card(Test &test)
+void changes_of_an_interface_address_do_not_wait_for_the_card(Test &test)
 {
 	Boxed<Card> card;
 	ASSERT_TRUE(card->start(false));
@@ -86,7 +86,7 @@ void address_changes_do_not_wait_for_the_card(Test &test)
  * If a card rejects a step of the start, or does not reply to it, the completed steps are undone. A
  * card that does not reply gets no more requests.
  */
-void failed_start_undoes_completed_steps(Test &test)
+void failed_start_of_the_card_undoes_completed_steps(Test &test)
 {
 	using enum wire::MessageId;
 	for (const auto step : {rnic_open, rnic_query})
@@ -150,7 +150,7 @@ void rejected_creation_does_not_block_the_next_creation(Test &test)
 }
 
 /* An invalid index makes the driver treat the card as failed. */
-void invalid_queue_index_marks_the_card_as_failed(Test &test)
+void out_of_range_queue_index_marks_the_card_as_failed(Test &test)
 {
 	Boxed<Card> card;
 	ASSERT_TRUE(card->start(false));
@@ -168,7 +168,7 @@ void invalid_queue_index_marks_the_card_as_failed(Test &test)
  * The queues must be inside the window, and their slots large enough for messages. The test makes
  * each word wrong in turn.
  */
-void invalid_queue_layouts_are_rejected(Test &test)
+void message_queue_layouts_with_an_invalid_size_or_offset_are_rejected(Test &test)
 {
 	auto words = kern::make_array<u64>(kern::Gfp::kernel, 16);
 	ASSERT_OK(words);
@@ -250,7 +250,7 @@ void only_regions_with_remote_access_are_registered_with_the_card(Test &test)
 }
 
 /* On every path through the state table, each expected event is reported, and at most one close. */
-void iwcm_01_stream_close_is_reported_once(Test &test)
+void iwcm_01_stream_state_machine_reports_at_most_one_close(Test &test)
 {
 	kern::SeededRandom random(test.seed());
 	for (unsigned int run = 0; run < 2000; run++) {
@@ -280,14 +280,14 @@ void iwcm_01_stream_close_is_reported_once(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(amso1100_channel, KUNIT_CASE(card_status_is_returned_as_errno),
-	    KUNIT_CASE(address_changes_do_not_wait_for_the_card),
+KUNIT_SUITE(amso1100_channel, KUNIT_CASE(status_of_a_card_reply_is_returned_as_errno),
+	    KUNIT_CASE(changes_of_an_interface_address_do_not_wait_for_the_card),
 	    KUNIT_CASE(bus_mastering_is_disabled_once_for_an_unresponsive_card),
-	    KUNIT_CASE(failed_start_undoes_completed_steps),
+	    KUNIT_CASE(failed_start_of_the_card_undoes_completed_steps),
 	    KUNIT_CASE(bus_mastering_is_disabled_if_the_card_does_not_stop),
 	    KUNIT_CASE(rejected_creation_does_not_block_the_next_creation),
-	    KUNIT_CASE(invalid_queue_index_marks_the_card_as_failed),
-	    KUNIT_CASE(invalid_queue_layouts_are_rejected),
+	    KUNIT_CASE(out_of_range_queue_index_marks_the_card_as_failed),
+	    KUNIT_CASE(message_queue_layouts_with_an_invalid_size_or_offset_are_rejected),
 	    KUNIT_CASE(queue_is_destroyed_again_if_the_create_reply_is_invalid),
 	    KUNIT_CASE(only_regions_with_remote_access_are_registered_with_the_card),
-	    KUNIT_CASE(iwcm_01_stream_close_is_reported_once));
+	    KUNIT_CASE(iwcm_01_stream_state_machine_reports_at_most_one_close));

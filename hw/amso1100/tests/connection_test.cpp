@@ -198,7 +198,7 @@ void failed_connect_reports_its_reason_and_can_be_repeated(Test &test)
 }
 
 /* Connection requests reach the listener and are accepted or rejected; invalid ones are refused. */
-void iwcm_03_valid_requests_are_delivered_and_others_rejected(Test &test)
+void iwcm_03_only_valid_connection_requests_are_delivered_to_the_listener(Test &test)
 {
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
@@ -382,4 +382,4 @@ KUNIT_SUITE(amso1100_connections, KUNIT_CASE(iw_cm_reject_does_not_wait_for_the_
 	    KUNIT_CASE(iwcm_01_close_event_is_delivered_once),
 	    KUNIT_CASE(iwcm_01_destroying_a_qp_reports_the_end_of_its_connection),
 	    KUNIT_CASE(failed_connect_reports_its_reason_and_can_be_repeated),
-	    KUNIT_CASE(iwcm_03_valid_requests_are_delivered_and_others_rejected));
+	    KUNIT_CASE(iwcm_03_only_valid_connection_requests_are_delivered_to_the_listener));

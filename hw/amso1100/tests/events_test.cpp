@@ -79,7 +79,7 @@ void lock_06_interrupts_of_a_failed_card_call_no_handlers(Test &test)
  * Only counted hints are read; the driver does not read one more to detect the end. Hints from
  * before the card started to count have no effect once they have been consumed.
  */
-void only_hints_counted_by_the_card_are_read(Test &test)
+void only_completion_hints_counted_by_the_card_are_read(Test &test)
 {
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
@@ -130,7 +130,7 @@ void mgmt_09_flush_completions_wait_for_space_in_the_cq(Test &test)
  * A reject does not wait for space in the card's request queue, because there may be none until
  * events have been read.
  */
-void reject_does_not_wait_for_request_queue_space(Test &test)
+void connection_reject_does_not_wait_for_request_queue_space(Test &test)
 {
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
@@ -161,6 +161,6 @@ void reject_does_not_wait_for_request_queue_space(Test &test)
 KUNIT_SUITE(amso1100_events, KUNIT_CASE(flush_events_returns_during_an_event_flood),
 	    KUNIT_CASE(flush_events_does_not_wait_for_the_interrupt),
 	    KUNIT_CASE(lock_06_interrupts_of_a_failed_card_call_no_handlers),
-	    KUNIT_CASE(only_hints_counted_by_the_card_are_read),
+	    KUNIT_CASE(only_completion_hints_counted_by_the_card_are_read),
 	    KUNIT_CASE(mgmt_09_flush_completions_wait_for_space_in_the_cq),
-	    KUNIT_CASE(reject_does_not_wait_for_request_queue_space));
+	    KUNIT_CASE(connection_reject_does_not_wait_for_request_queue_space));

@@ -14,7 +14,7 @@ namespace
  * Requests complete in order, including unsignaled ones. The ring accepts no more requests than its
  * depth.
  */
-void requests_complete_in_order_and_within_the_ring_depth(Test &test)
+void requests_complete_in_order_and_cannot_exceed_the_ring_depth(Test &test)
 {
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
@@ -80,7 +80,7 @@ void lock_01_post_poll_and_arm_can_be_called_in_an_interrupt(Test &test)
 }
 
 /* Each kind of request has the layout that the card reads. Unsupported requests are rejected. */
-void request_layout_matches_the_card(Test &test)
+void request_descriptors_have_the_layout_that_the_card_reads(Test &test)
 {
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
@@ -147,7 +147,7 @@ void request_layout_matches_the_card(Test &test)
 }
 
 /* Entries that do not belong to a posted request are ignored, and do not affect other entries. */
-void invalid_completion_entries_are_ignored(Test &test)
+void completion_entries_of_no_posted_request_are_ignored(Test &test)
 {
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
@@ -318,8 +318,8 @@ void mgmt_09_failed_card_flushes_each_request_in_order(Test &test)
 
 KUNIT_SUITE(amso1100_queues, KUNIT_CASE(mgmt_09_failed_card_flushes_each_request_in_order),
 	    KUNIT_CASE(lock_01_post_poll_and_arm_can_be_called_in_an_interrupt),
-	    KUNIT_CASE(requests_complete_in_order_and_within_the_ring_depth),
-	    KUNIT_CASE(request_layout_matches_the_card),
-	    KUNIT_CASE(invalid_completion_entries_are_ignored),
+	    KUNIT_CASE(requests_complete_in_order_and_cannot_exceed_the_ring_depth),
+	    KUNIT_CASE(request_descriptors_have_the_layout_that_the_card_reads),
+	    KUNIT_CASE(completion_entries_of_no_posted_request_are_ignored),
 	    KUNIT_CASE(status_codes_are_converted_to_wc_status),
 	    KUNIT_CASE(mgmt_09_completions_can_be_polled_after_qp_destroy));

@@ -55,7 +55,7 @@ u64 transmit_entry(u32 slot)
  * A descriptor is complete when the card may read it. Slots are reused in order, also at the end of
  * the ring.
  */
-static void transmits_complete_in_ring_order(kern::kunit::Test &test)
+static void transmit_descriptors_complete_in_ring_order(kern::kunit::Test &test)
 {
 	Memory memory;
 	TransmitRing ring;
@@ -87,7 +87,7 @@ static void transmits_complete_in_ring_order(kern::kunit::Test &test)
 }
 
 /* After a reset the card has no frames, and each frame that it had is freed once. */
-static void reset_frees_queued_transmits_once(kern::kunit::Test &test)
+static void transmit_ring_reset_frees_each_queued_frame_once(kern::kunit::Test &test)
 {
 	Memory memory;
 	TransmitRing ring;
@@ -107,7 +107,8 @@ static void reset_frees_queued_transmits_once(kern::kunit::Test &test)
 }
 
 /* The length in the card's descriptor is used, but not beyond the end of the buffer. */
-static void invalid_receive_descriptors_are_rejected(kern::kunit::Test &test)
+static void
+receive_descriptors_with_an_invalid_length_or_status_are_rejected(kern::kunit::Test &test)
 {
 	constexpr u32 room = 1544;
 	Memory memory;
@@ -153,7 +154,7 @@ static void invalid_receive_descriptors_are_rejected(kern::kunit::Test &test)
 }
 
 /* The driver waits for a card that does not release its buffers, but not forever. */
-static void waiting_for_an_unresponsive_card_times_out(kern::kunit::Test &test)
+static void wait_for_a_card_to_release_its_receive_buffers_times_out(kern::kunit::Test &test)
 {
 	Memory memory;
 	ReceiveRing ring;
@@ -163,7 +164,7 @@ static void waiting_for_an_unresponsive_card_times_out(kern::kunit::Test &test)
 }
 
 /* The required contents of the register page. The test makes each word wrong in turn. */
-static void invalid_shared_pages_are_rejected(kern::kunit::Test &test)
+static void register_page_with_an_invalid_word_is_rejected(kern::kunit::Test &test)
 {
 	Memory memory;
 	const auto window = memory.window(0, 0x78);
@@ -202,8 +203,8 @@ static void invalid_shared_pages_are_rejected(kern::kunit::Test &test)
 	EXPECT_OK(read_register_page(window));
 }
 
-KUNIT_SUITE(amso1100_rings, KUNIT_CASE(transmits_complete_in_ring_order),
-	    KUNIT_CASE(reset_frees_queued_transmits_once),
-	    KUNIT_CASE(invalid_receive_descriptors_are_rejected),
-	    KUNIT_CASE(waiting_for_an_unresponsive_card_times_out),
-	    KUNIT_CASE(invalid_shared_pages_are_rejected));
+KUNIT_SUITE(amso1100_rings, KUNIT_CASE(transmit_descriptors_complete_in_ring_order),
+	    KUNIT_CASE(transmit_ring_reset_frees_each_queued_frame_once),
+	    KUNIT_CASE(receive_descriptors_with_an_invalid_length_or_status_are_rejected),
+	    KUNIT_CASE(wait_for_a_card_to_release_its_receive_buffers_times_out),
+	    KUNIT_CASE(register_page_with_an_invalid_word_is_rejected));

@@ -35,7 +35,7 @@ struct Gone final : CardOfMemory, mellanox_icm::FailureListener {
  * no caller, neither the first nor the second to detect the failure, may get the error before the
  * card has lost its access to memory.
  */
-void command_errors_are_returned_after_dma_is_disabled(kern::kunit::Test &test)
+void error_of_a_failed_card_is_returned_only_after_dma_is_disabled(kern::kunit::Test &test)
 {
 	Gone card;
 	ASSERT_TRUE(card.begin());
@@ -69,7 +69,7 @@ struct Slow final : CardOfMemory, mellanox_icm::FailureListener {
  * A command whose completion is polled requests no event and waits for none, although other
  * commands do.
  */
-void polled_command_reads_its_result_from_the_register(kern::kunit::Test &test)
+void polled_command_reads_its_result_from_the_hcr(kern::kunit::Test &test)
 {
 	Slow card;
 	ASSERT_TRUE(card.begin());
@@ -84,5 +84,6 @@ void polled_command_reads_its_result_from_the_register(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(mellanox_command, KUNIT_CASE(command_errors_are_returned_after_dma_is_disabled),
-	    KUNIT_CASE(polled_command_reads_its_result_from_the_register));
+KUNIT_SUITE(mellanox_command,
+	    KUNIT_CASE(error_of_a_failed_card_is_returned_only_after_dma_is_disabled),
+	    KUNIT_CASE(polled_command_reads_its_result_from_the_hcr));

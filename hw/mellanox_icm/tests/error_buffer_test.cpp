@@ -11,7 +11,7 @@ namespace
 constexpr u32 said = 0x03000001;
 
 /* A failed card may set any of the error words. Words with details do not count. */
-void any_error_word_marks_the_card_as_failed(kern::kunit::Test &test)
+void any_error_word_of_the_error_buffer_marks_the_card_as_failed(kern::kunit::Test &test)
 {
 	u32 memory[20] = {};
 	const kern::Mmio bar = kern::Mmio::over_memory(memory, sizeof(memory));
@@ -28,7 +28,7 @@ void any_error_word_marks_the_card_as_failed(kern::kunit::Test &test)
 }
 
 /* Without a buffer no error is reported; at most one screen of words is logged. */
-void error_buffer_is_not_read_beyond_its_bounds(kern::kunit::Test &test)
+void at_most_16_words_of_the_error_buffer_are_logged(kern::kunit::Test &test)
 {
 	u32 memory[32] = {};
 	const kern::Mmio bar = kern::Mmio::over_memory(memory, sizeof(memory));
@@ -40,7 +40,8 @@ void error_buffer_is_not_read_beyond_its_bounds(kern::kunit::Test &test)
 	EXPECT_EQ(reported, 16u);
 }
 
-KUNIT_SUITE(mellanox_error_buffer, KUNIT_CASE(any_error_word_marks_the_card_as_failed),
-	    KUNIT_CASE(error_buffer_is_not_read_beyond_its_bounds));
+KUNIT_SUITE(mellanox_error_buffer,
+	    KUNIT_CASE(any_error_word_of_the_error_buffer_marks_the_card_as_failed),
+	    KUNIT_CASE(at_most_16_words_of_the_error_buffer_are_logged));
 
 } // namespace

@@ -50,7 +50,7 @@ struct Groups final : CardOfMemory, mellanox_icm::FailureListener {
  * QP and all that it uses would be lost. The card receives the commands, and the result is that the
  * QP is in no group.
  */
-void leaving_a_group_allocates_no_memory(kern::kunit::Test &test)
+void detaching_a_qp_from_a_multicast_group_allocates_no_memory(kern::kunit::Test &test)
 {
 	Groups card;
 	ASSERT_TRUE(card.begin());
@@ -225,7 +225,7 @@ void mtt_table_size_scales_with_host_memory(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(mellanox_shared, KUNIT_CASE(leaving_a_group_allocates_no_memory),
+KUNIT_SUITE(mellanox_shared, KUNIT_CASE(detaching_a_qp_from_a_multicast_group_allocates_no_memory),
 	    KUNIT_CASE(ipoib_11_programs_cannot_fill_the_multicast_table),
 	    KUNIT_CASE(user_can_allocate_at_most_half_of_the_mtt_entries),
 	    KUNIT_CASE(mtt_table_size_scales_with_host_memory));

@@ -9,7 +9,7 @@ using mellanox_icm::Buddy;
 using mellanox_icm::NumberAllocator;
 
 /* Every number of the range is allocated once. Then allocation fails. */
-static void each_number_is_allocated_once(kern::kunit::Test &test)
+static void number_allocator_returns_each_number_once(kern::kunit::Test &test)
 {
 	auto made = NumberAllocator::create(70, 201);
 	ASSERT_OK(made);
@@ -51,7 +51,7 @@ static void empty_number_range_is_rejected(kern::kunit::Test &test)
  * Ranges are aligned to their size and do not overlap. When all have been freed, the whole range
  * can be allocated again.
  */
-static void buddy_ranges_are_aligned_and_disjoint(kern::kunit::Test &test)
+static void buddy_allocator_ranges_are_aligned_and_disjoint(kern::kunit::Test &test)
 {
 	constexpr unsigned int log_size = 10;
 	auto buddy = Buddy::create(log_size).take();
@@ -98,7 +98,7 @@ static void buddy_ranges_are_aligned_and_disjoint(kern::kunit::Test &test)
  * A caller without access to the reserve does not get the last numbers, wherever they are. Others
  * do, and freed numbers count again.
  */
-static void ordinary_allocation_does_not_take_reserved_numbers(kern::kunit::Test &test)
+static void reserved_numbers_are_allocated_only_with_access_to_the_reserve(kern::kunit::Test &test)
 {
 	auto buddy = Buddy::create(6).take();
 	for (u32 i = 0; i < 60; i++)
@@ -113,8 +113,9 @@ static void ordinary_allocation_does_not_take_reserved_numbers(kern::kunit::Test
 	ASSERT_OK(buddy->allocate(0));
 }
 
-KUNIT_SUITE(mellanox_numbers, KUNIT_CASE(ordinary_allocation_does_not_take_reserved_numbers),
-	    KUNIT_CASE(each_number_is_allocated_once),
+KUNIT_SUITE(mellanox_numbers,
+	    KUNIT_CASE(reserved_numbers_are_allocated_only_with_access_to_the_reserve),
+	    KUNIT_CASE(number_allocator_returns_each_number_once),
 	    KUNIT_CASE(freed_number_is_reused_after_all_other_free_numbers),
 	    KUNIT_CASE(empty_number_range_is_rejected),
-	    KUNIT_CASE(buddy_ranges_are_aligned_and_disjoint));
+	    KUNIT_CASE(buddy_allocator_ranges_are_aligned_and_disjoint));

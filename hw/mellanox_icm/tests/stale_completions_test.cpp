@@ -20,7 +20,7 @@ ib_wc completion(u64 id)
 }
 
 /* A completion is returned once, at the index of its entry, wherever the entry has moved. */
-void completion_moved_to_another_index_is_returned_once(kern::kunit::Test &test)
+void stale_completion_moved_to_another_index_is_returned_once(kern::kunit::Test &test)
 {
 	auto small = StaleCompletions::create(log_entries);
 	auto large = StaleCompletions::create(log_entries + 1);
@@ -77,5 +77,5 @@ void flushed_requests_use_only_slots_after_the_last_cqe(kern::kunit::Test &test)
 } // namespace
 
 KUNIT_SUITE(mellanox_stale_completions,
-	    KUNIT_CASE(completion_moved_to_another_index_is_returned_once),
+	    KUNIT_CASE(stale_completion_moved_to_another_index_is_returned_once),
 	    KUNIT_CASE(flushed_requests_use_only_slots_after_the_last_cqe));

@@ -67,7 +67,7 @@ static void qp_transition_commands_match_the_specification(kern::kunit::Test &te
 }
 
 /* An address path is read back unchanged from the context. */
-static void address_path_is_read_back_from_the_context(kern::kunit::Test &test)
+static void address_path_is_read_back_unchanged_from_the_qp_context(kern::kunit::Test &test)
 {
 	const Capabilities cap = sample_capabilities();
 	rdma_ah_attr address{};
@@ -210,7 +210,7 @@ static void inline_segments_do_not_cross_64_byte_boundaries(kern::kunit::Test &t
 }
 
 /* A rate that the card lacks becomes the next lower one. "No limit" is unchanged. */
-static void unsupported_rates_become_the_next_lower_rate(kern::kunit::Test &test)
+static void unsupported_static_rates_become_the_next_lower_supported_rate(kern::kunit::Test &test)
 {
 	Capabilities cap = sample_capabilities();
 	cap.static_rates = 1u << (5 + IB_RATE_2_5_GBPS) | 1u << (5 + IB_RATE_20_GBPS);
@@ -221,8 +221,8 @@ static void unsupported_rates_become_the_next_lower_rate(kern::kunit::Test &test
 }
 
 KUNIT_SUITE(mlx4_qp, KUNIT_CASE(qp_transition_commands_match_the_specification),
-	    KUNIT_CASE(address_path_is_read_back_from_the_context),
+	    KUNIT_CASE(address_path_is_read_back_unchanged_from_the_qp_context),
 	    KUNIT_CASE(out_of_range_qp_attributes_are_rejected),
 	    KUNIT_CASE(computed_queue_sizes_are_enough_for_the_requested_entries),
 	    KUNIT_CASE(inline_segments_do_not_cross_64_byte_boundaries),
-	    KUNIT_CASE(unsupported_rates_become_the_next_lower_rate));
+	    KUNIT_CASE(unsupported_static_rates_become_the_next_lower_supported_rate));

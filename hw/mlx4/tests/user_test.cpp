@@ -31,7 +31,7 @@ constexpr user_abi::CreateQp said{.buffer = 0x10000,
 				  .inline_receive_bytes = 0};
 
 /* The driver computes the same queue layout as the library, whose command does not contain it. */
-void queue_layout_matches_the_provider_library(kern::kunit::Test &test)
+void user_qp_layout_matches_the_layout_of_the_rdma_core_provider(kern::kunit::Test &test)
 {
 	SampleCard card;
 	const Capabilities cap = parse_capabilities(card.capabilities).take();
@@ -54,7 +54,7 @@ void queue_layout_matches_the_provider_library(kern::kunit::Test &test)
  * The receive queue comes first if its stride is larger. A type without a receive queue has only
  * the send queue.
  */
-void queue_with_the_larger_stride_is_first_in_the_buffer(kern::kunit::Test &test)
+void user_queue_with_the_larger_stride_is_first_in_the_buffer(kern::kunit::Test &test)
 {
 	SampleCard card;
 	const Capabilities cap = parse_capabilities(card.capabilities).take();
@@ -125,8 +125,8 @@ void user_queue_layout_that_does_not_fit_the_qp_context_is_refused(kern::kunit::
 	refused([](auto &attr, auto &) { attr.qp_type = IB_QPT_XRC_INI; });
 }
 
-KUNIT_SUITE(mlx4_user, KUNIT_CASE(queue_layout_matches_the_provider_library),
-	    KUNIT_CASE(queue_with_the_larger_stride_is_first_in_the_buffer),
+KUNIT_SUITE(mlx4_user, KUNIT_CASE(user_qp_layout_matches_the_layout_of_the_rdma_core_provider),
+	    KUNIT_CASE(user_queue_with_the_larger_stride_is_first_in_the_buffer),
 	    KUNIT_CASE(user_queue_layout_that_does_not_fit_the_qp_context_is_refused));
 
 } // namespace

@@ -119,7 +119,7 @@ static void icm_regions_are_aligned_and_do_not_overlap(kern::kunit::Test &test)
 }
 
 /* The tables have the sizes that are documented for users (Documentation/user-verbs.rst). */
-static void tables_have_their_documented_sizes(kern::kunit::Test &test)
+static void icm_tables_have_the_documented_numbers_of_entries(kern::kunit::Test &test)
 {
 	SampleCard card;
 	const auto laid = layout_of(card);
@@ -152,6 +152,6 @@ KUNIT_SUITE(mthca_capabilities, KUNIT_CASE(capabilities_of_the_sample_card_are_d
 	    KUNIT_CASE(registers_outside_the_bar_are_refused),
 	    KUNIT_CASE(inconsistent_capabilities_are_rejected),
 	    KUNIT_CASE(icm_regions_are_aligned_and_do_not_overlap),
-	    KUNIT_CASE(tables_have_their_documented_sizes),
+	    KUNIT_CASE(icm_tables_have_the_documented_numbers_of_entries),
 	    KUNIT_CASE(card_whose_reserved_objects_fill_a_table_is_rejected),
 	    KUNIT_CASE(card_with_too_little_icm_is_rejected));

@@ -258,7 +258,7 @@ void reused_wqe_slot_keeps_its_link_to_a_pending_request(kern::kunit::Test &test
  * A request that is rejected takes no slot: the requests before it are posted, and the next one
  * gets its slot. Requests that are invalid for datagrams are rejected.
  */
-void rejected_requests_occupy_no_slot(kern::kunit::Test &test)
+void rejected_requests_occupy_no_wqe_slot(kern::kunit::Test &test)
 {
 	auto made = Bench::create(2);
 	ASSERT_OK(made);
@@ -287,7 +287,7 @@ void rejected_requests_occupy_no_slot(kern::kunit::Test &test)
 }
 
 /* A doorbell covers at most 255 requests, and describes the first of them. */
-void long_request_list_rings_several_doorbells(kern::kunit::Test &test)
+void doorbell_covers_at_most_255_requests_of_a_list(kern::kunit::Test &test)
 {
 	auto made = Bench::create(9);
 	ASSERT_OK(made);
@@ -331,7 +331,7 @@ void completion_with_an_invalid_qp_number_is_counted(kern::kunit::Test &test)
  * Entries are matched with requests by address. Earlier requests that did not request a completion
  * are complete as well.
  */
-void completions_are_matched_with_requests_by_address(kern::kunit::Test &test)
+void completions_are_matched_with_requests_by_wqe_address(kern::kunit::Test &test)
 {
 	auto made = Bench::create(2);
 	ASSERT_OK(made);
@@ -388,7 +388,7 @@ void mgmt_09_completions_can_be_polled_after_qp_destroy(kern::kunit::Test &test)
 }
 
 /* MGMT-09: destroying a QP needs no memory, so it does not wait for any. */
-void mgmt_09_destroying_a_qp_allocates_nothing(kern::kunit::Test &test)
+void mgmt_09_destroying_a_qp_allocates_no_memory(kern::kunit::Test &test)
 {
 	auto made = Bench::create(2);
 	ASSERT_OK(made);
@@ -415,7 +415,7 @@ void mgmt_09_destroying_a_qp_allocates_nothing(kern::kunit::Test &test)
  * MGMT-09: requests that a failed card has not flushed are flushed in order, after the entries that
  * it has written. Entries that it writes later complete nothing.
  */
-void mgmt_09_destroying_a_qp_of_a_failed_card_flushes_it(kern::kunit::Test &test)
+void mgmt_09_destroying_a_qp_of_a_failed_card_flushes_its_requests(kern::kunit::Test &test)
 {
 	auto made = Bench::create(2);
 	ASSERT_OK(made);
@@ -533,7 +533,7 @@ void qp_context_has_the_signaling_type_of_the_qp(kern::kunit::Test &test)
  * GIDs are numbered across both ports in an address vector, and rates are fractions of the port's
  * rate.
  */
-void address_vector_layout_matches_the_card(kern::kunit::Test &test)
+void address_vector_encodes_gid_index_and_rate_as_the_card_requires(kern::kunit::Test &test)
 {
 	SampleCard card;
 	auto parsed = parse_capabilities(card.limits);
@@ -576,7 +576,7 @@ void address_vector_layout_matches_the_card(kern::kunit::Test &test)
  * A request has its own copy of the address, so the handle may be changed or destroyed once the
  * request is posted.
  */
-void posted_request_has_its_own_copy_of_the_address(kern::kunit::Test &test)
+void posted_datagram_has_its_own_copy_of_the_address_vector(kern::kunit::Test &test)
 {
 	auto made = Bench::create(2, QpKind::datagram);
 	ASSERT_OK(made);
@@ -647,7 +647,7 @@ void computed_queue_sizes_are_enough_for_the_requested_entries(kern::kunit::Test
 }
 
 /* The members of a group occupy its first entries, each with the member flag. */
-void multicast_members_occupy_the_first_entries(kern::kunit::Test &test)
+void members_of_a_multicast_group_occupy_its_first_entries(kern::kunit::Test &test)
 {
 	constexpr u32 max_members = 4;
 	u8 entry[sizeof(wire::McgHeader) + max_members * wire::McgMember::size] = {};
@@ -700,19 +700,19 @@ void user_queue_holds_a_reference_to_its_memory_region(kern::kunit::Test &test)
 KUNIT_SUITE(mthca_queues,
 	    KUNIT_CASE(opcode_size_and_fence_of_a_send_are_in_the_previous_descriptor),
 	    KUNIT_CASE(reused_wqe_slot_keeps_its_link_to_a_pending_request),
-	    KUNIT_CASE(rejected_requests_occupy_no_slot),
-	    KUNIT_CASE(long_request_list_rings_several_doorbells),
+	    KUNIT_CASE(rejected_requests_occupy_no_wqe_slot),
+	    KUNIT_CASE(doorbell_covers_at_most_255_requests_of_a_list),
 	    KUNIT_CASE(completion_with_an_invalid_qp_number_is_counted),
-	    KUNIT_CASE(completions_are_matched_with_requests_by_address),
+	    KUNIT_CASE(completions_are_matched_with_requests_by_wqe_address),
 	    KUNIT_CASE(mgmt_09_completions_can_be_polled_after_qp_destroy),
-	    KUNIT_CASE(mgmt_09_destroying_a_qp_allocates_nothing),
-	    KUNIT_CASE(mgmt_09_destroying_a_qp_of_a_failed_card_flushes_it),
+	    KUNIT_CASE(mgmt_09_destroying_a_qp_allocates_no_memory),
+	    KUNIT_CASE(mgmt_09_destroying_a_qp_of_a_failed_card_flushes_its_requests),
 	    KUNIT_CASE(notify_05_arming_reads_no_cq_entries),
 	    KUNIT_CASE(notify_06_rearming_after_an_event_reports_an_unpolled_cqe),
 	    KUNIT_CASE(notify_01_invalid_flags_do_not_arm_the_cq),
-	    KUNIT_CASE(address_vector_layout_matches_the_card),
-	    KUNIT_CASE(posted_request_has_its_own_copy_of_the_address),
+	    KUNIT_CASE(address_vector_encodes_gid_index_and_rate_as_the_card_requires),
+	    KUNIT_CASE(posted_datagram_has_its_own_copy_of_the_address_vector),
 	    KUNIT_CASE(qp_context_has_the_signaling_type_of_the_qp),
 	    KUNIT_CASE(computed_queue_sizes_are_enough_for_the_requested_entries),
-	    KUNIT_CASE(multicast_members_occupy_the_first_entries),
+	    KUNIT_CASE(members_of_a_multicast_group_occupy_its_first_entries),
 	    KUNIT_CASE(user_queue_holds_a_reference_to_its_memory_region));

@@ -31,7 +31,7 @@ ib_qp_init_attr asked(ib_qp_type type)
 }
 
 /* The driver computes the same queue layout as the library, whose command does not contain it. */
-void queue_layout_matches_the_provider_library(kern::kunit::Test &test)
+void user_qp_layout_matches_the_layout_of_the_rdma_core_provider(kern::kunit::Test &test)
 {
 	const Capabilities cap = capabilities_of_a_sound_card();
 	const struct {
@@ -68,7 +68,7 @@ void queue_layout_matches_the_provider_library(kern::kunit::Test &test)
  * A queue that was not requested takes no space. A requested one does, even with an SRQ. The send
  * queue starts at a multiple of its stride.
  */
-void unrequested_queue_occupies_no_memory(kern::kunit::Test &test)
+void receive_queue_that_was_not_requested_occupies_no_memory(kern::kunit::Test &test)
 {
 	const Capabilities cap = capabilities_of_a_sound_card();
 	ib_srq srq{};
@@ -131,8 +131,8 @@ void user_queue_layout_that_does_not_fit_the_qp_context_is_refused(kern::kunit::
 	EXPECT_EQ(largest.value().log_sq_size, 14u);
 }
 
-KUNIT_SUITE(mthca_user, KUNIT_CASE(queue_layout_matches_the_provider_library),
-	    KUNIT_CASE(unrequested_queue_occupies_no_memory),
+KUNIT_SUITE(mthca_user, KUNIT_CASE(user_qp_layout_matches_the_layout_of_the_rdma_core_provider),
+	    KUNIT_CASE(receive_queue_that_was_not_requested_occupies_no_memory),
 	    KUNIT_CASE(user_queue_layout_that_does_not_fit_the_qp_context_is_refused));
 
 } // namespace

@@ -13,7 +13,7 @@ class CouldChoose(unittest.TestCase):
     def test_patterns_for_kunit_suites_are_accepted(self):
         for pattern in (r"^kunit-um\.", r"^kunit-um\.weft_ipoib_test", "weft_mad_test.kernel-log", "ipoib_09_truncated_packet", r"^kunit-um\.unload",
                         r"mad_agent_card\.mgmt_03_each_request_completes_once_and_gets_its_response",
-                        r"weft_amso1100_test\.amso1100_channel\.card_status_is_returned_as_errno"):
+                        r"weft_amso1100_test\.amso1100_channel\.status_of_a_card_reply_is_returned_as_errno"):
             self.assertTrue(self.could(pattern), pattern)
         self.assertTrue(kunit.could_choose("um", None))
 

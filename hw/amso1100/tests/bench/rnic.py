@@ -88,7 +88,7 @@ def by_cmtime(server, client):
 
 
 @benchmark(figures=("rnic.latency-*", "rnic.bandwidth-*", "rnic.connections"), kernel="stock")
-def rnic_compared_with_siw(bench):
+def latency_bandwidth_and_connection_rate_of_rnic_and_siw(bench):
     with pairs(bench) as nodes:
         ours, theirs = nodes[:2], nodes[2:]
         ways = {

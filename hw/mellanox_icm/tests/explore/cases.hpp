@@ -201,7 +201,7 @@ void qp_connected_to_itself_receives_its_message(Test &test)
 }
 
 /* A completion before or after the CQ is armed wakes the waiting task. */
-void completion_before_or_after_the_arm_wakes_the_waiter(Test &test)
+void completion_before_or_after_the_cq_is_armed_wakes_the_waiting_task(Test &test)
 {
 	Device device;
 	ASSERT_TRUE(device.get() != nullptr);
@@ -244,7 +244,7 @@ void cq_armed_after_a_completion_raises_an_event(Test &test)
  * Armed again after the event without a poll: there is another event, or the return value requests
  * a poll (NOTIFY-06).
  */
-void cq_rearmed_without_a_poll_raises_or_reports_a_missed_event(Test &test)
+void cq_rearmed_without_a_poll_raises_an_event_or_reports_missed_events(Test &test)
 {
 	Device device;
 	ASSERT_TRUE(device.get() != nullptr);
@@ -331,7 +331,7 @@ void lock_04_tasks_that_share_a_qp_get_all_completions(Test &test)
  * LOCK-01: functions for any context work in a hard interrupt, where sleeping is reported: posting,
  * polling, arming, and mapping the pages of an existing region.
  */
-void lock_01_card_data_path_can_be_called_in_an_interrupt(Test &test)
+void lock_01_post_poll_and_arm_of_a_card_can_be_called_in_an_interrupt(Test &test)
 {
 	struct InInterrupt {
 		void run()
@@ -450,9 +450,9 @@ void lock_04_query_ah_never_mixes_two_addresses(Test &test)
 	KUNIT_CASE(card_removal_frees_all_resources),                                              \
 		KUNIT_CASE(failed_probe_frees_all_resources),                                      \
 		KUNIT_CASE(qp_connected_to_itself_receives_its_message),                           \
-		KUNIT_CASE(completion_before_or_after_the_arm_wakes_the_waiter),                   \
+		KUNIT_CASE(completion_before_or_after_the_cq_is_armed_wakes_the_waiting_task),     \
 		KUNIT_CASE(cq_armed_after_a_completion_raises_an_event),                           \
-		KUNIT_CASE(cq_rearmed_without_a_poll_raises_or_reports_a_missed_event),            \
-		KUNIT_CASE(lock_01_card_data_path_can_be_called_in_an_interrupt),                  \
+		KUNIT_CASE(cq_rearmed_without_a_poll_raises_an_event_or_reports_missed_events),    \
+		KUNIT_CASE(lock_01_post_poll_and_arm_of_a_card_can_be_called_in_an_interrupt),     \
 		KUNIT_CASE(lock_04_tasks_that_share_a_qp_get_all_completions),                     \
 		KUNIT_CASE(lock_04_query_ah_never_mixes_two_addresses)

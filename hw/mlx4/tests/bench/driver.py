@@ -147,7 +147,7 @@ def probe_time_of_mthca(bench):
 
 
 @benchmark(figures=("driver.write-*", "driver.message-rate", "driver.doorbell-*", "driver.stream-*", "driver.probe-*"), kernel="stock")
-def bandwidth_latency_and_probe_time(bench):
+def bandwidth_latency_and_probe_time_of_mlx4(bench):
     """Measures times and the card's work, interleaved."""
     fabric = Fabric(bench)
     sides = fabric.sides()

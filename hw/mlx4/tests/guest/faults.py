@@ -94,14 +94,14 @@ def check_breakdown(node1, node2, fabric):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=500)
-def driver_survives_invalid_completions_and_events(lab):
+def driver_reports_invalid_completions_and_events_and_continues(lab):
     """Completions and events with invalid numbers, types and owners are survived and reported in a few lines."""
     with pair(lab) as nodes:
         check_completions_and_events(*nodes)
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=500)
-def driver_survives_failing_commands(lab):
+def driver_survives_commands_that_hang_complete_twice_or_fail(lab):
     """A command that never completes, completes twice, or returns an unknown status is survived."""
     with pair(lab) as nodes:
         check_commands(*nodes)
@@ -122,7 +122,7 @@ def driver_resets_the_card_after_a_catastrophic_error(lab):
 
 
 @test(kernels=(), also=("stock", "plain", "debug"), timeout=900)
-def driver_survives_faults_with_a_stock_peer(lab):
+def driver_survives_injected_card_faults_with_a_stock_peer(lab):
     """The driver survives all of these faults if the peer is on Debian's stack."""
     with pair(lab, stock_peer=True) as nodes:
         check_completions_and_events(*nodes)
@@ -199,7 +199,7 @@ def check_random(lab, node1, node2, fabric):
 
 
 @test(kernels=("um-debug",), also=("debug", "stock", "plain"), timeout=300)
-def driver_survives_randomised_faults(lab):
+def driver_survives_random_card_faults(lab):
     """Each command of the driver's start fails once. Then random faults occur for some time under traffic, and the driver is bound again when
     necessary."""
     with pair(lab) as nodes:
@@ -210,7 +210,7 @@ def driver_survives_randomised_faults(lab):
 
 
 @test(kernels=(), also=("stock", "plain", "debug"), timeout=300)
-def driver_survives_randomised_faults_with_a_stock_peer(lab):
+def driver_survives_random_card_faults_with_a_stock_peer(lab):
     """The driver survives random faults under traffic to a peer on Debian's stack."""
     with pair(lab, stock_peer=True) as nodes:
         check_random(lab, *nodes)

@@ -97,7 +97,7 @@ def repeated_probes_leak_no_resources(lab):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=300)
-def all_events_share_one_interrupt_with_intx(lab):
+def commands_events_and_completions_share_one_interrupt_with_intx(lab):
     """Without MSI-X, one interrupt line serves commands, port events and completions, also during removal."""
     with pair(lab, append="pci=nomsi") as (node1, node2, _):
         one, two = node1.open(type="rc"), node2.open(type="rc")
@@ -148,7 +148,7 @@ def card_recovers_from_pci_errors(lab):
 
 
 @test(kernels=(), also=("stock", "plain", "debug"), timeout=300)
-def driver_handles_card_removal_card_failure_and_intx_with_a_stock_peer(lab):
+def requests_of_a_stock_peer_fail_if_the_card_is_removed_fails_or_is_reset(lab):
     """When the card is removed, fails or is reset by FLR under traffic from a peer on Debian's stack, the peer's requests complete with an error.
     The card also works with INTx."""
     with pair(lab, stock_peer=True) as (ours, theirs, _):

@@ -332,14 +332,14 @@ def check_bad_link(lab, one, two, fabric):
 
 
 @test(kernels=("um-debug",), also=("debug", "stock", "plain"), timeout=300)
-def messages_arrive_intact(lab):
+def rc_uc_and_ud_messages_of_all_sizes_arrive_intact(lab):
     """RC, UC and UD carry messages of all sizes unchanged, with and without SRQ, immediate data and inline data."""
     with pair(lab) as (node1, node2, _):
         check_messages(node1, node2)
 
 
 @test(kernels=("um-debug",), also=("debug", "stock", "plain"), timeout=300)
-def remote_memory_access_respects_keys(lab):
+def rdma_and_atomics_access_only_memory_granted_by_a_valid_key(lab):
     """RDMA write and read, atomics (also masked), and keys of registrations and windows work as specified. A key that has been invalidated grants no
     access."""
     with pair(lab) as (node1, node2, _):
@@ -390,7 +390,7 @@ def rc_data_arrives_complete_over_a_lossy_link(lab):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=600)
-def all_verbs_work_with_the_stock_stack(lab):
+def messages_rdma_and_atomics_complete_between_weft_and_stock_drivers(lab):
     """All verbs work between weft's driver and Debian's driver and verbs library, with each side in both roles."""
     with pair(lab, stock_peer=True) as (ours, theirs, fabric):
         check_messages(ours, theirs)

@@ -75,7 +75,7 @@ def exchange(one, other, commands, says):
 
 
 @test(kernels=("stock",), also=("plain",), timeout=400)
-def mthca_interoperates_with_stock_drivers(lab):
+def weft_mthca_driver_exchanges_traffic_with_stock_mthca_and_mlx4_drivers(lab):
     """IP, the ping-pong programs of all transports (polling and with events) and perftest work between weft's driver and Debian's drivers for both
     cards, on hosts that are not trusted with subnet management. Each event of a queue reaches its program on both stacks."""
     with three(lab, STRANGE) as (fabric, nodes):

@@ -122,7 +122,7 @@ def check_drain(node, peer):
 
 
 @test(kernels=("um-debug",), also=("stock", "debug", "plain", "um"), timeout=300)
-def verbs_work_between_mlx4_and_mthca(lab):
+def messages_rdma_and_atomics_complete_between_mlx4_and_mthca(lab):
     """Messages, RDMA and atomics work in both directions, with every byte checked. Failures are reported and other requests flushed. Queues keep
     their contents while they are resized. Each event of the InfiniHost's queues reaches its consumer. The InfiniHost recovers from a failure and a
     reset."""
@@ -152,7 +152,7 @@ def check_sharing(node, count):
 
 
 @test(kernels=("debug",), also=("stock", "plain", "um-debug"), timeout=240)
-def several_cpus_share_a_queue_pair(lab):
+def two_cpus_and_an_interrupt_share_a_qp_without_losing_requests(lab):
     """On both cards, two CPUs and a hard interrupt use the same queue pair and completion queue at the same time. No request is lost or completes
     twice."""
     with two_cards(lab, **({} if lab.kernel.startswith("um") else {"cpus": 2})) as (guests, _):
@@ -166,7 +166,7 @@ def several_cpus_share_a_queue_pair(lab):
 
 
 @test(kernels=(), also=("um-debug", "stock", "debug", "plain"), timeout=500)
-def mthca_driver_survives_faults(lab):
+def mthca_driver_recovers_from_injected_card_faults(lab):
     """Each command of the InfiniHost's start fails once, and then random faults occur under traffic with a ConnectX. In a QEMU guest, each fault of a
     completion, an event and a command, and inconsistent query results, are also injected one by one. weft's driver reports or tolerates them, and
     recovers."""
