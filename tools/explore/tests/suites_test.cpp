@@ -106,7 +106,8 @@ TEST(Explorer, IpoibChildCanBeDeletedDuringDeviceRemoval)
 }
 TEST(Explorer, IpoibInterfaceCanBeClosedDuringJoin)
 {
-	expect_holds("explore_ipoib.interface_closed_during_join_leaves_all_groups", 100);
+	expect_holds("explore_ipoib.interface_closed_during_a_join_leaves_all_multicast_groups",
+		     100);
 }
 /*
  * An allocation fails while the agents and the interface of a device, new rings, or a child are
@@ -114,8 +115,10 @@ TEST(Explorer, IpoibInterfaceCanBeClosedDuringJoin)
  */
 TEST(Explorer, IpoibInterfaceSurvivesFailedAllocations)
 {
-	expect_holds("explore_ipoib.failed_registration_frees_all_resources", 300);
-	expect_holds("explore_ipoib.interface_survives_two_failed_ring_allocations", 200);
+	expect_holds("explore_ipoib.failed_device_registration_frees_all_resources", 300);
+	expect_holds(
+		"explore_ipoib.interface_is_closed_or_can_send_after_two_failed_ring_allocations",
+		200);
 	expect_holds("explore_ipoib.child_can_be_created_after_a_failed_attempt", 200);
 }
 /*

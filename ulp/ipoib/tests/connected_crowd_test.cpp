@@ -129,7 +129,7 @@ void expect_no_waiting(Test &test, const Cost &cost, const Cost &without, u32 co
 }
 
 /* The interface has the maximum number of connections, all to peers that do not respond. */
-void ipoib_06_mode_change_does_not_wait_for_active_peers(Test &test)
+void ipoib_06_mode_change_does_not_wait_for_peers_of_outgoing_connections(Test &test)
 {
 	constexpr u32 count = ActiveConnections::connections_max;
 	Crowded subnet;
@@ -162,7 +162,7 @@ void ipoib_06_mode_change_does_not_wait_for_active_peers(Test &test)
 }
 
 /* The same holds for the maximum number of connections that peers have established. */
-void ipoib_06_mode_change_does_not_wait_for_passive_peers(Test &test)
+void ipoib_06_mode_change_does_not_wait_for_peers_of_incoming_connections(Test &test)
 {
 	constexpr u32 count = PassiveConnections::connections_max;
 	Crowded subnet;
@@ -192,5 +192,6 @@ void ipoib_06_mode_change_does_not_wait_for_passive_peers(Test &test)
 
 } // namespace
 
-CARD_SUITE(ipoib_connected_crowd, KUNIT_CASE(ipoib_06_mode_change_does_not_wait_for_active_peers),
-	   KUNIT_CASE(ipoib_06_mode_change_does_not_wait_for_passive_peers));
+CARD_SUITE(ipoib_connected_crowd,
+	   KUNIT_CASE(ipoib_06_mode_change_does_not_wait_for_peers_of_outgoing_connections),
+	   KUNIT_CASE(ipoib_06_mode_change_does_not_wait_for_peers_of_incoming_connections));

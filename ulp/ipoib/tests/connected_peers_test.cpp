@@ -145,7 +145,7 @@ void ipoib_03_unreachable_peer_is_not_reconnected_repeatedly(Test &test)
 }
 
 /* A peer without a receive buffer that requests infinite retries gets only a limited number. */
-void ipoib_05_send_fails_if_a_peer_without_receives_asks_for_endless_retries(Test &test)
+void ipoib_05_send_to_a_peer_that_asks_for_infinite_rnr_retries_fails(Test &test)
 {
 	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -161,7 +161,7 @@ void ipoib_05_send_fails_if_a_peer_without_receives_asks_for_endless_retries(Tes
  * If a receive queue is in error, no connection can receive through it, so the interface creates
  * another one.
  */
-void ipoib_03_receive_queue_in_error_is_replaced(Test &test)
+void ipoib_03_srq_in_error_is_replaced(Test &test)
 {
 	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -198,7 +198,7 @@ void ipoib_05_connection_attempt_is_aborted_if_the_peer_sends_an_mra(Test &test)
  * A peer that does not receive, with as many connections as it may have, leaves connections to
  * others.
  */
-void ipoib_05_one_peer_cannot_use_all_send_requests(Test &test)
+void ipoib_05_connections_of_one_peer_cannot_use_all_send_requests(Test &test)
 {
 	using All = ActiveConnections;
 	u32 left = All::requests_max;
@@ -227,7 +227,7 @@ void ipoib_05_one_peer_cannot_use_all_send_requests(Test &test)
  * If a peer establishes and ends connections all the time, their QPs are destroyed at most once per
  * interval, so that packets of other peers are received in between.
  */
-void ipoib_05_at_most_one_closed_connection_is_destroyed_per_interval(Test &test)
+void ipoib_05_at_most_one_closed_connection_is_destroyed_per_100_ms(Test &test)
 {
 	constexpr u32 rounds = 4;
 	constexpr u64 interval_ns = 100'000'000;
@@ -258,7 +258,7 @@ void ipoib_05_at_most_one_closed_connection_is_destroyed_per_interval(Test &test
 }
 
 /* A peer that has not agreed to omit checksums gets no packet without one. */
-void ipoib_07_checksums_are_omitted_only_if_the_peer_allows_it(Test &test)
+void ipoib_07_checksums_are_omitted_only_for_peers_that_allow_omission(Test &test)
 {
 	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -339,7 +339,7 @@ void ipoib_08_number_of_connections_to_one_peer_is_limited(Test &test)
  * A packet that was queued in connected mode and is too long for a datagram is dropped, and causes
  * no QP error.
  */
-void ipoib_02_long_packet_in_datagram_mode_is_dropped(Test &test)
+void ipoib_02_packet_longer_than_a_datagram_is_dropped_in_datagram_mode(Test &test)
 {
 	Subnet subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -498,15 +498,15 @@ void ipoib_06_requested_mtu_survives_mode_changes(Test &test)
 
 CARD_SUITE(ipoib_connected_peers,
 	   KUNIT_CASE(ipoib_03_unreachable_peer_is_not_reconnected_repeatedly),
-	   KUNIT_CASE(ipoib_07_checksums_are_omitted_only_if_the_peer_allows_it),
-	   KUNIT_CASE(ipoib_05_send_fails_if_a_peer_without_receives_asks_for_endless_retries),
-	   KUNIT_CASE(ipoib_03_receive_queue_in_error_is_replaced),
+	   KUNIT_CASE(ipoib_07_checksums_are_omitted_only_for_peers_that_allow_omission),
+	   KUNIT_CASE(ipoib_05_send_to_a_peer_that_asks_for_infinite_rnr_retries_fails),
+	   KUNIT_CASE(ipoib_03_srq_in_error_is_replaced),
 	   KUNIT_CASE(ipoib_05_connection_attempt_is_aborted_if_the_peer_sends_an_mra),
-	   KUNIT_CASE(ipoib_05_one_peer_cannot_use_all_send_requests),
-	   KUNIT_CASE(ipoib_05_at_most_one_closed_connection_is_destroyed_per_interval),
+	   KUNIT_CASE(ipoib_05_connections_of_one_peer_cannot_use_all_send_requests),
+	   KUNIT_CASE(ipoib_05_at_most_one_closed_connection_is_destroyed_per_100_ms),
 	   KUNIT_CASE(ipoib_05_number_of_packets_waiting_for_connections_is_limited),
 	   KUNIT_CASE(ipoib_08_number_of_connections_to_one_peer_is_limited),
-	   KUNIT_CASE(ipoib_02_long_packet_in_datagram_mode_is_dropped),
+	   KUNIT_CASE(ipoib_02_packet_longer_than_a_datagram_is_dropped_in_datagram_mode),
 	   KUNIT_CASE(ipoib_03_path_is_queried_again_after_an_sm_change),
 	   KUNIT_CASE(ipoib_06_packet_sent_during_a_mode_change_uses_the_old_or_new_mode),
 	   KUNIT_CASE(ipoib_05_packets_arrive_while_another_connection_closes),

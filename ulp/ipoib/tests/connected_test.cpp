@@ -38,7 +38,7 @@ void ipoib_01_packets_of_all_sizes_arrive_over_one_connection(Test &test)
  * Messages whose completions arrive after the last poll and before the arm are all received, on
  * hardware that raises no event for them.
  */
-void notify_09_message_between_poll_and_arm_is_received(Test &test)
+void notify_09_connected_message_that_arrives_between_poll_and_arm_is_received(Test &test)
 {
 	constexpr unsigned rounds = 30, length = 30'000;
 	BothConnected subnet(SOFT_TASK, SOFT_NOTIFY_REPORTS);
@@ -61,7 +61,7 @@ void notify_09_message_between_poll_and_arm_is_received(Test &test)
  * If the CQ of the connections cannot be armed, there is no event to wait for: the interface
  * restarts, and its peer connects again.
  */
-void notify_02_connections_recover_from_a_failed_arm(Test &test)
+void notify_02_peer_reconnects_after_arming_the_connection_cq_failed(Test &test)
 {
 	constexpr unsigned length = 30'000;
 	BothConnected subnet;
@@ -77,7 +77,7 @@ void notify_02_connections_recover_from_a_failed_arm(Test &test)
 }
 
 /* An interface is not opened in connected mode if the CQ of its connections cannot be armed. */
-void notify_02_connected_open_fails_if_the_first_arm_fails(Test &test)
+void notify_02_opening_in_connected_mode_fails_if_the_first_arm_fails(Test &test)
 {
 	Subnet subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -117,7 +117,7 @@ void ipoib_09_truncated_packet_is_not_sent_over_a_connection(Test &test)
  * All packets to a peer in datagram mode are sent as datagrams; a longer packet is dropped, and its
  * sender notified.
  */
-void ipoib_02_datagram_peer_gets_only_datagrams(Test &test)
+void ipoib_02_peer_in_datagram_mode_gets_only_datagrams(Test &test)
 {
 	Subnet subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -420,10 +420,10 @@ void ipoib_06_device_removal_closes_all_connections(Test &test)
 
 CARD_SUITE(ipoib_connected, KUNIT_CASE(ipoib_09_truncated_packet_is_not_sent_over_a_connection),
 	   KUNIT_CASE(ipoib_01_packets_of_all_sizes_arrive_over_one_connection),
-	   KUNIT_CASE(notify_09_message_between_poll_and_arm_is_received),
-	   KUNIT_CASE(notify_02_connections_recover_from_a_failed_arm),
-	   KUNIT_CASE(notify_02_connected_open_fails_if_the_first_arm_fails),
-	   KUNIT_CASE(ipoib_02_datagram_peer_gets_only_datagrams),
+	   KUNIT_CASE(notify_09_connected_message_that_arrives_between_poll_and_arm_is_received),
+	   KUNIT_CASE(notify_02_peer_reconnects_after_arming_the_connection_cq_failed),
+	   KUNIT_CASE(notify_02_opening_in_connected_mode_fails_if_the_first_arm_fails),
+	   KUNIT_CASE(ipoib_02_peer_in_datagram_mode_gets_only_datagrams),
 	   KUNIT_CASE(ipoib_03_lost_connection_is_reestablished),
 	   KUNIT_CASE(ipoib_04_idle_connections_are_closed),
 	   KUNIT_CASE(ipoib_05_invalid_and_excess_connection_requests_are_rejected),

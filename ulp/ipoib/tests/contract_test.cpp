@@ -22,7 +22,7 @@ namespace
  * Bursts whose completions arrive after the last poll and before the arm are all received, and all
  * sent packets are completed.
  */
-void notify_09_burst_between_poll_and_arm_is_received(Test &test)
+void notify_09_datagrams_that_arrive_between_poll_and_arm_are_received(Test &test)
 {
 	constexpr unsigned rounds = 30, length = 1000;
 	for (const soft_notify notify : {SOFT_NOTIFY_FIRES, SOFT_NOTIFY_REPORTS}) {
@@ -96,7 +96,7 @@ bool recovers(const Pair &pair, const Host &host, unsigned long before)
  * If the CQ of a receive queue cannot be armed, there is no event to wait for: the interface
  * restarts the queue. If the CQ cannot be armed then either, the interface waits and tries again.
  */
-void notify_02_receive_queue_recovers_from_a_failed_arm(Test &test)
+void notify_02_receive_queue_is_restarted_after_arming_its_cq_fails(Test &test)
 {
 	for (const unsigned failures : {1u, 2u}) {
 		Pair pair;
@@ -110,7 +110,7 @@ void notify_02_receive_queue_recovers_from_a_failed_arm(Test &test)
 }
 
 /* A transmit queue recovers as well, and its sent packets are completed. */
-void notify_02_transmit_queue_recovers_from_a_failed_arm(Test &test)
+void notify_02_transmit_queue_is_restarted_after_arming_its_cq_fails(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -131,7 +131,7 @@ void notify_02_transmit_queue_recovers_from_a_failed_arm(Test &test)
 }
 
 /* An interface whose CQ cannot be armed does not open, and can be opened later. */
-void notify_02_open_fails_if_the_first_arm_fails(Test &test)
+void notify_02_opening_an_interface_fails_if_the_first_arm_fails(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -255,10 +255,10 @@ void ipoib_09_truncated_packet_is_dropped(Test &test)
 } // namespace
 
 SOFT_SUITES(ipoib_contract, KUNIT_CASE(ipoib_09_truncated_packet_is_dropped),
-	    KUNIT_CASE(notify_09_burst_between_poll_and_arm_is_received),
-	    KUNIT_CASE(notify_02_receive_queue_recovers_from_a_failed_arm),
-	    KUNIT_CASE(notify_02_transmit_queue_recovers_from_a_failed_arm),
-	    KUNIT_CASE(notify_02_open_fails_if_the_first_arm_fails),
+	    KUNIT_CASE(notify_09_datagrams_that_arrive_between_poll_and_arm_are_received),
+	    KUNIT_CASE(notify_02_receive_queue_is_restarted_after_arming_its_cq_fails),
+	    KUNIT_CASE(notify_02_transmit_queue_is_restarted_after_arming_its_cq_fails),
+	    KUNIT_CASE(notify_02_opening_an_interface_fails_if_the_first_arm_fails),
 	    KUNIT_CASE(address_handle_is_not_destroyed_before_its_sends_complete),
 	    KUNIT_CASE(address_handles_are_freed_when_the_interface_goes_down),
 	    KUNIT_CASE(interface_leaves_an_idle_send_only_group));

@@ -87,7 +87,7 @@ using Action = DestinationTable::Action;
  * Addresses whose differences cancel out between their parts, or that differ in one part only: a
  * peer cannot choose their hash buckets.
  */
-void ipoib_08_hash_chains_of_chosen_addresses_stay_short(Test &test)
+void ipoib_08_hash_chains_of_addresses_chosen_by_peers_have_at_most_32_entries(Test &test)
 {
 	constexpr u32 count = 4096;
 	/*
@@ -199,7 +199,7 @@ void ipoib_08_path_reply_does_not_wait_for_rcu_readers(Test &test)
  * A sender on a path that may have changed causes a new query, at most once a second; in between,
  * no packet takes the slow path for it. A group is joined, and never queried.
  */
-void ipoib_03_path_queries_are_rate_limited(Test &test)
+void ipoib_03_path_of_a_destination_is_queried_at_most_once_per_second(Test &test)
 {
 	Bench bench;
 	ASSERT_TRUE(bench.ok());
@@ -231,9 +231,10 @@ void ipoib_03_path_queries_are_rate_limited(Test &test)
 
 } // namespace
 
-CARD_SUITE(ipoib_destinations, KUNIT_CASE(ipoib_08_hash_chains_of_chosen_addresses_stay_short),
+CARD_SUITE(ipoib_destinations,
+	   KUNIT_CASE(ipoib_08_hash_chains_of_addresses_chosen_by_peers_have_at_most_32_entries),
 	   KUNIT_CASE(ipoib_08_number_of_destinations_with_one_gid_is_limited),
 	   KUNIT_CASE(ipoib_08_unresolvable_destinations_are_evicted),
 	   KUNIT_CASE(ipoib_08_number_of_packets_waiting_for_a_path_is_limited),
 	   KUNIT_CASE(ipoib_08_path_reply_does_not_wait_for_rcu_readers),
-	   KUNIT_CASE(ipoib_03_path_queries_are_rate_limited));
+	   KUNIT_CASE(ipoib_03_path_of_a_destination_is_queried_at_most_once_per_second));

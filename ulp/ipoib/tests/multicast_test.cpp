@@ -84,7 +84,7 @@ void ipoib_11_work_per_group_does_not_grow_with_the_number_of_groups(Test &test)
 }
 
 /* Joins that failed are retried, each after its own delay, while other joins proceed. */
-void ipoib_11_rejected_joins_are_retried(Test &test)
+void ipoib_11_multicast_joins_rejected_by_the_sa_are_retried(Test &test)
 {
 	constexpr u32 count = 100;
 	constexpr u16 refusal = 0x0200; /* ERR_NO_RESOURCES would do as well */
@@ -180,5 +180,5 @@ void ipoib_11_groups_joined_for_programs_do_not_use_the_kernel_reserve(Test &tes
 
 CARD_SUITE(ipoib_multicast,
 	   KUNIT_CASE(ipoib_11_work_per_group_does_not_grow_with_the_number_of_groups),
-	   KUNIT_CASE(ipoib_11_rejected_joins_are_retried),
+	   KUNIT_CASE(ipoib_11_multicast_joins_rejected_by_the_sa_are_retried),
 	   KUNIT_CASE(ipoib_11_groups_joined_for_programs_do_not_use_the_kernel_reserve));

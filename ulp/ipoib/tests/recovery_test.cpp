@@ -41,7 +41,7 @@ void datagrams_of_all_sizes_arrive_without_errors(Test &test)
  * When unregistration returns, with the rtnl lock held, no object of the device is in use any more,
  * even if there are references to the interface.
  */
-void queue_pairs_are_destroyed_before_unregistration_returns(Test &test)
+void queue_pairs_are_destroyed_before_netdev_unregistration_returns(Test &test)
 {
 	if (!runs_on_these_devices(test))
 		return;
@@ -55,7 +55,7 @@ void queue_pairs_are_destroyed_before_unregistration_returns(Test &test)
 }
 
 /* New rings are in new memory, but the counters continue. Readers need no lock. */
-void counters_survive_ring_replacement(Test &test)
+void interface_counters_continue_after_ring_replacement(Test &test)
 {
 	if (!runs_on_these_devices(test))
 		return;
@@ -127,7 +127,7 @@ void failed_ring_allocation_does_not_change_the_ring_sizes(Test &test)
  * A receiver without memory drops packets but keeps its buffers. If a QP has refused all of them,
  * they are posted again.
  */
-void mgmt_12_receiver_recovers_from_a_buffer_shortage(Test &test)
+void mgmt_12_receive_buffers_are_posted_again_after_a_memory_shortage(Test &test)
 {
 	if (!runs_on_these_devices(test))
 		return;
@@ -174,7 +174,7 @@ ib_qp_state state_of(const Host &host)
 }
 
 /* A QP enters the error state and completes all of its requests. The interface recovers it. */
-void mgmt_09_qp_in_error_recovers(Test &test)
+void mgmt_09_interface_recovers_its_qp_from_the_error_state(Test &test)
 {
 	if (!runs_on_these_devices(test))
 		return;
@@ -199,7 +199,7 @@ void mgmt_09_qp_in_error_recovers(Test &test)
  * A failed send stops only its send queue (SQE, IBA 10.3.1.6). One command restarts the queue, and
  * the requests after the failed one complete.
  */
-void stopped_send_queue_is_restarted_with_one_command(Test &test)
+void send_queue_in_the_sqe_state_is_restarted_with_one_command(Test &test)
 {
 	/*
 	 * The packet is too long for any datagram. The stack observes the MTU, but a program that
@@ -250,7 +250,7 @@ void stopped_send_queue_is_restarted_with_one_command(Test &test)
 }
 
 /* A QP that only sends shows its error only by the completions of its sends. */
-void send_qp_in_error_recovers(Test &test)
+void interface_recovers_a_send_only_qp_from_the_error_state(Test &test)
 {
 	if (!test.needs_another_cpu())
 		return;
@@ -387,7 +387,7 @@ struct Watch {
  * While the queues are being stopped, no packet is passed to them. Completions that arrive
  * meanwhile do not restart them.
  */
-void queues_are_not_restarted_while_they_are_taken_down(Test &test)
+void transmit_queues_are_not_restarted_while_they_are_stopped(Test &test)
 {
 	if (!test.needs_another_cpu())
 		return;
@@ -434,13 +434,13 @@ void interface_can_be_reopened_after_a_failed_restart(Test &test)
 } // namespace
 
 SOFT_SUITES(ipoib_recovery, KUNIT_CASE(datagrams_of_all_sizes_arrive_without_errors),
-	    KUNIT_CASE(queue_pairs_are_destroyed_before_unregistration_returns),
-	    KUNIT_CASE(counters_survive_ring_replacement),
-	    KUNIT_CASE(mgmt_12_receiver_recovers_from_a_buffer_shortage),
-	    KUNIT_CASE(mgmt_09_qp_in_error_recovers),
-	    KUNIT_CASE(stopped_send_queue_is_restarted_with_one_command),
-	    KUNIT_CASE(send_qp_in_error_recovers),
+	    KUNIT_CASE(queue_pairs_are_destroyed_before_netdev_unregistration_returns),
+	    KUNIT_CASE(interface_counters_continue_after_ring_replacement),
+	    KUNIT_CASE(mgmt_12_receive_buffers_are_posted_again_after_a_memory_shortage),
+	    KUNIT_CASE(mgmt_09_interface_recovers_its_qp_from_the_error_state),
+	    KUNIT_CASE(send_queue_in_the_sqe_state_is_restarted_with_one_command),
+	    KUNIT_CASE(interface_recovers_a_send_only_qp_from_the_error_state),
 	    KUNIT_CASE(event_02_interface_recovers_after_a_qp_or_cq_error_event),
-	    KUNIT_CASE(queues_are_not_restarted_while_they_are_taken_down),
+	    KUNIT_CASE(transmit_queues_are_not_restarted_while_they_are_stopped),
 	    KUNIT_CASE(failed_ring_allocation_does_not_change_the_ring_sizes),
 	    KUNIT_CASE(interface_can_be_reopened_after_a_failed_restart));

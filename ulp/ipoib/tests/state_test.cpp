@@ -229,7 +229,7 @@ void queues_can_change_state_after_a_failed_driver_call(Test &test)
 }
 
 /* The queues also survive the failure of the nth allocation. */
-void queues_survive_any_failed_allocation(Test &test)
+void queues_can_change_state_after_a_failed_allocation(Test &test)
 {
 	Bench bench;
 	ASSERT_TRUE(bench.ok());
@@ -256,7 +256,7 @@ void queues_survive_any_failed_allocation(Test &test)
  * is enabled uses up this arm, and its event has no effect. The packet is received nevertheless,
  * also on hardware that raises no second event for it.
  */
-void notify_03_packet_that_arrives_before_napi_is_received(Test &test)
+void notify_03_packet_that_arrives_before_napi_is_enabled_is_received(Test &test)
 {
 	for (const soft_notify notify :
 	     {SOFT_NOTIFY_FIRES, SOFT_NOTIFY_REPORTS, SOFT_NOTIFY_FIRES_ONCE}) {
@@ -306,7 +306,7 @@ void failed_interface_creation_frees_all_resources(Test &test)
 }
 
 /* An interface that could not be opened is down, and can be opened later. */
-void failed_opening_can_be_retried(Test &test)
+void interface_that_failed_to_open_can_be_opened_later(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -341,7 +341,7 @@ void failed_opening_can_be_retried(Test &test)
  * An interface that could not be restarted has no carrier, and is restarted later without a
  * command.
  */
-void failed_restart_is_retried_automatically(Test &test)
+void failed_interface_restart_is_retried_automatically(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -366,8 +366,8 @@ void failed_restart_is_retried_automatically(Test &test)
 
 SOFT_SUITES(ipoib_states, KUNIT_CASE(failed_bring_up_step_is_undone_and_no_step_runs_twice),
 	    KUNIT_CASE(queues_can_change_state_after_a_failed_driver_call),
-	    KUNIT_CASE(queues_survive_any_failed_allocation),
-	    KUNIT_CASE(notify_03_packet_that_arrives_before_napi_is_received),
+	    KUNIT_CASE(queues_can_change_state_after_a_failed_allocation),
+	    KUNIT_CASE(notify_03_packet_that_arrives_before_napi_is_enabled_is_received),
 	    KUNIT_CASE(failed_interface_creation_frees_all_resources),
-	    KUNIT_CASE(failed_opening_can_be_retried),
-	    KUNIT_CASE(failed_restart_is_retried_automatically));
+	    KUNIT_CASE(interface_that_failed_to_open_can_be_opened_later),
+	    KUNIT_CASE(failed_interface_restart_is_retried_automatically));

@@ -63,7 +63,7 @@ void hardware_address_matches_rfc_4391(kern::kunit::Test &test)
 }
 
 /* Every QP number is read back unchanged; bits above its 24 bits are ignored. */
-void qp_numbers_are_read_back_from_the_address(kern::kunit::Test &test)
+void qp_number_is_read_back_unchanged_from_the_hardware_address(kern::kunit::Test &test)
 {
 	kern::SeededRandom random(test.seed());
 	for (unsigned i = 0; i < 1000; i++) {
@@ -132,7 +132,7 @@ void multicast_group_belongs_to_an_interface_if_qpn_scope_and_pkey_match(kern::k
 }
 
 /* The IP MTU is the datagram's MTU minus the encapsulation header (RFC 4391 section 7). */
-void mgmt_11_ip_mtu_leaves_room_for_the_header(kern::kunit::Test &test)
+void mgmt_11_ip_mtu_leaves_room_for_the_encapsulation_header(kern::kunit::Test &test)
 {
 	EXPECT_EQ(ip_mtu(256), 252u);
 	EXPECT_EQ(ip_mtu(1024), 1020u);
@@ -146,7 +146,7 @@ void mgmt_11_ip_mtu_leaves_room_for_the_header(kern::kunit::Test &test)
  * follows an IP header of its full length, in an unfragmented packet, as far as the packet contains
  * it. No other place is accepted.
  */
-void ipoib_07_checksum_is_located_in_whole_packets_only(kern::kunit::Test &test)
+void ipoib_07_checksum_is_located_only_in_complete_unfragmented_packets(kern::kunit::Test &test)
 {
 	u8 packet[128]{};
 	const auto place = [&](u16 type, size_t size = sizeof(packet)) {
@@ -205,9 +205,9 @@ void ipoib_07_checksum_is_located_in_whole_packets_only(kern::kunit::Test &test)
 KUNIT_SUITE(ipoib_wire, KUNIT_CASE(encapsulation_header_matches_rfc_4391),
 	    KUNIT_CASE(only_the_four_protocols_of_rfc_4391_are_carried),
 	    KUNIT_CASE(hardware_address_matches_rfc_4391),
-	    KUNIT_CASE(qp_numbers_are_read_back_from_the_address),
+	    KUNIT_CASE(qp_number_is_read_back_unchanged_from_the_hardware_address),
 	    KUNIT_CASE(addresses_that_differ_only_in_flags_belong_to_the_same_peer),
 	    KUNIT_CASE(broadcast_address_contains_the_full_member_pkey),
 	    KUNIT_CASE(multicast_group_belongs_to_an_interface_if_qpn_scope_and_pkey_match),
-	    KUNIT_CASE(mgmt_11_ip_mtu_leaves_room_for_the_header),
-	    KUNIT_CASE(ipoib_07_checksum_is_located_in_whole_packets_only));
+	    KUNIT_CASE(mgmt_11_ip_mtu_leaves_room_for_the_encapsulation_header),
+	    KUNIT_CASE(ipoib_07_checksum_is_located_only_in_complete_unfragmented_packets));

@@ -198,7 +198,7 @@ def asked_of_cards(bench):
 
 
 @benchmark(figures=("ipoib.ping-*",), kernel="stock")
-def card_accesses_per_ping(bench):
+def doorbells_and_interrupts_per_ping(bench):
     """Costs of a round trip between the guests: doorbells and interrupts of both cards for each ping that is sent alone."""
     count = 1000
     with pairs(bench) as stacks:
@@ -218,7 +218,7 @@ def card_accesses_per_ping(bench):
 
 
 @benchmark(figures=("ipoib.mthca.*",), kernel="stock")
-def traffic_over_mthca(bench):
+def tcp_ping_and_datagram_rates_over_mthca(bench):
     """The same, but for virtio-net, on the other card, whose link is half as fast and whose MTU is the same."""
     with pairs(bench, card=MTHCA) as (ours, theirs):
         for name, (unit, measure) in MEASURES.items():
@@ -230,13 +230,13 @@ def traffic_over_mthca(bench):
 
 
 @benchmark(figures=("ipoib.cpus.*",), kernel="stock")
-def traffic_with_several_cpus(bench):
+def tcp_ping_and_datagram_rates_with_two_cpus(bench):
     """The same between guests of two CPUs, each of which sends through a queue of its own."""
     measure_traffic(bench, "ipoib.cpus", cpus=2)
 
 
 @benchmark(figures=("ipoib.connected.tcp-*",), kernel="stock")
-def traffic_in_connected_mode(bench):
+def tcp_rate_in_connected_mode(bench):
     """TCP in connected mode, with its MTU of 65520."""
     with pairs(bench) as (ours, theirs):
         for node in (*ours, *theirs):

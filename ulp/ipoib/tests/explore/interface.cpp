@@ -229,7 +229,7 @@ void child_can_be_deleted_during_device_removal(Test &test)
  * The interface is closed while it joins the groups that programs listen to. No group remains
  * joined.
  */
-void interface_closed_during_join_leaves_all_groups(Test &test)
+void interface_closed_during_a_join_leaves_all_multicast_groups(Test &test)
 {
 	constexpr u8 groups = 4;
 	kern::kunit::Boxed<Host> host;
@@ -257,7 +257,7 @@ public:
 /*
  * If any step of registering a device, its agents and its interface fails, nothing is left of them.
  */
-void failed_registration_frees_all_resources(Test &test)
+void failed_device_registration_frees_all_resources(Test &test)
 {
 	kern::kunit::Boxed<kern::kunit::FakeDevice> dma("explored");
 	ASSERT_TRUE(dma.there() && dma->native());
@@ -277,7 +277,7 @@ void failed_registration_frees_all_resources(Test &test)
  * If the allocation of rings fails twice, the interface either is closed, or can be opened and
  * sends.
  */
-void interface_survives_two_failed_ring_allocations(Test &test)
+void interface_is_closed_or_can_send_after_two_failed_ring_allocations(Test &test)
 {
 	kern::kunit::Boxed<Host> host;
 	ASSERT_TRUE(host.ok());
@@ -324,7 +324,7 @@ KUNIT_SUITE(explore_ipoib, KUNIT_CASE(interface_can_be_closed_during_recovery),
 	    KUNIT_CASE(transmit_queues_stay_stopped_during_recovery),
 	    KUNIT_CASE(statistics_are_readable_during_ring_resize),
 	    KUNIT_CASE(child_can_be_deleted_during_device_removal),
-	    KUNIT_CASE(interface_closed_during_join_leaves_all_groups),
-	    KUNIT_CASE(failed_registration_frees_all_resources),
-	    KUNIT_CASE(interface_survives_two_failed_ring_allocations),
+	    KUNIT_CASE(interface_closed_during_a_join_leaves_all_multicast_groups),
+	    KUNIT_CASE(failed_device_registration_frees_all_resources),
+	    KUNIT_CASE(interface_is_closed_or_can_send_after_two_failed_ring_allocations),
 	    KUNIT_CASE(child_can_be_created_after_a_failed_attempt));

@@ -59,7 +59,7 @@ void wait_for_join(Test &test)
 	kern::sleep_us(us, us);
 }
 
-void card_can_be_removed_during_join(Test &test)
+void card_can_be_removed_during_the_broadcast_group_join(Test &test)
 {
 	kern::kunit::Boxed<Host> host;
 	ASSERT_EQ(Host::up(), 0);
@@ -104,7 +104,7 @@ void card_can_be_removed_during_child_deletion(Test &test)
  * The interface is closed while it joins. When it is opened again it joins, whatever the first
  * attempt has left.
  */
-void interface_rejoins_after_namespace_exit(Test &test)
+void interface_rejoins_the_broadcast_group_after_namespace_exit(Test &test)
 {
 	kern::kunit::Boxed<Host> host;
 	ASSERT_EQ(Host::up(), 0);
@@ -119,7 +119,7 @@ void interface_rejoins_after_namespace_exit(Test &test)
  * Allocations fail for a time in all tasks, work items and polls. When the interface is opened
  * again with enough memory, it joins.
  */
-void interface_joins_after_a_memory_shortage(Test &test)
+void interface_joins_the_broadcast_group_after_a_memory_shortage(Test &test)
 {
 	kern::kunit::Boxed<Host> host;
 	ASSERT_TRUE(host.there());
@@ -134,7 +134,7 @@ void interface_joins_after_a_memory_shortage(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(explore_on_a_card, KUNIT_CASE(card_can_be_removed_during_join),
+KUNIT_SUITE(explore_on_a_card, KUNIT_CASE(card_can_be_removed_during_the_broadcast_group_join),
 	    KUNIT_CASE(card_can_be_removed_during_child_deletion),
-	    KUNIT_CASE(interface_rejoins_after_namespace_exit),
-	    KUNIT_CASE(interface_joins_after_a_memory_shortage));
+	    KUNIT_CASE(interface_rejoins_the_broadcast_group_after_namespace_exit),
+	    KUNIT_CASE(interface_joins_the_broadcast_group_after_a_memory_shortage));

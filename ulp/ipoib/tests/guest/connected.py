@@ -123,7 +123,7 @@ def other_address(node):
 
 
 @test(kernels=(), also=("um-debug", "stock", "debug", "plain"), timeout=300)
-def connected_mode_works_between_weft_guests(lab):
+def connected_mode_carries_64_kib_packets_between_weft_guests(lab):
     """Two guests with weft's stack in connected mode exchange packets of 64 KiB over one connection in each direction, and then return to datagram
     mode."""
     with weft_pair(lab) as (node1, node2):
@@ -159,7 +159,7 @@ def connected_mode_works_between_weft_guests(lab):
 
 # The other kernels have no veth.
 @test(kernels=("stock",), timeout=200)
-def omitted_checksums_are_computed_when_forwarding(lab):
+def omitted_checksums_are_computed_when_a_packet_is_forwarded(lab):
     """A checksum that is omitted between two guests with weft is computed when the packet is forwarded. No packet remains without one when either end
     changes its mode."""
     with weft_pair(lab) as (node1, node2):
@@ -172,7 +172,7 @@ def omitted_checksums_are_computed_when_forwarding(lab):
 
 
 @test(kernels=("um-debug",), also=("stock", "plain", "debug"), timeout=400)
-def connected_mode_works_with_the_stock_stack(lab):
+def connected_mode_carries_traffic_between_weft_and_stock_stacks(lab):
     """Traffic in both directions with a peer on Debian's stack, in each combination of modes that uses connections (with --full: in every
     combination). If both are in connected mode, they use connections."""
     with mixed_pair(lab) as (node1, node2):

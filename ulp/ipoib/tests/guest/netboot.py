@@ -48,7 +48,7 @@ def boots_from(lab, server, socket, driver="weft_mlx4"):
 
 
 @test(kernels=(), also=("plain", "debug"), timeout=300)
-def guest_boots_from_a_server_on_weft_stack(lab):
+def ipxe_boots_a_guest_from_a_server_on_the_weft_stack(lab):
     """A guest boots from a server on weft's stack."""
     sockets = start_fabric(lab)
     with lab.boot(lab.guest("node1", cards=[sockets[0]])) as (server,):
@@ -59,7 +59,7 @@ def guest_boots_from_a_server_on_weft_stack(lab):
 
 
 @test(kernels=(), also=("plain", "debug"), timeout=300)
-def guest_boots_from_a_server_on_debian_stack(lab):
+def ipxe_boots_a_guest_from_a_server_on_the_debian_stack(lab):
     """A guest boots from a server on Debian's stack. Only the cards and the fabric are weft's."""
     sockets = start_fabric(lab)
     with lab.boot(lab.guest("node1", cards=[sockets[0]], kernel="stock")) as (server,):
@@ -69,7 +69,7 @@ def guest_boots_from_a_server_on_debian_stack(lab):
 
 
 @test(kernels=(), also=("plain", "debug"), timeout=300)
-def mthca_guest_boots_from_a_server_on_debian_stack(lab):
+def ipxe_boots_a_guest_with_mthca_from_a_server_on_the_debian_stack(lab):
     """A guest with iPXE's driver for the InfiniHost boots from a server with a ConnectX on Debian's stack."""
     sockets = start_fabric(lab, MTHCA)
     with lab.boot(lab.guest("node1", cards=[sockets[0]], kernel="stock")) as (server,):
@@ -79,7 +79,7 @@ def mthca_guest_boots_from_a_server_on_debian_stack(lab):
 
 
 @test(kernels=(), also=("stock",), timeout=400)
-def mlx5_guest_boots_from_a_server_on_debian_stack(lab):
+def ipxe_boots_a_guest_with_mlx5_from_a_server_on_the_debian_stack(lab):
     """A guest with iPXE's driver for the ConnectX-5 boots Debian's kernel from a server with a ConnectX-2. The card refuses no request of either driver."""
     sockets = start_fabric(lab, MLX5)
     with lab.boot(lab.guest("node1", cards=[sockets[0]])) as (server,):

@@ -6,7 +6,7 @@ from pair import interfaces_up, lost_sizes, weft_pair
 
 
 @test(kernels=("um-debug",), also=("stock", "debug", "plain", "um"), timeout=240)
-def guests_ping_both_ways(lab):
+def weft_guests_ping_each_other_over_ib0(lab):
     """Two guests with weft's stack bring ib0 up and ping each other with IPv4 and IPv6, also with fragmented packets."""
     with weft_pair(lab) as (node1, node2):
         interfaces_up(node1, node2)

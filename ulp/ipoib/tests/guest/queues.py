@@ -15,7 +15,7 @@ def from_self(node):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=300)
-def each_cpu_sends_through_its_own_queue(lab):
+def each_cpu_sends_through_its_own_transmit_queue(lab):
     """Each CPU sends through its own queue, an interface that is created later has as many queues, and no queue receives its own multicast
     packets."""
     with weft_pair(lab, cpus=CPUS) as (node1, node2):

@@ -67,7 +67,7 @@ def interface_with_mtu_4092_and_its_child_carry_traffic_with_a_stock_peer(lab):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=300)
-def ethtool_sets_rings_and_moderation(lab):
+def ethtool_sets_ring_sizes_and_interrupt_moderation(lab):
     """ethtool changes ring sizes while the interface is down, rejects invalid values, and sets the moderation at any time."""
     with weft_pair(lab) as (node1, node2):
         assert node1.run("ethtool -G ib0 rx 1000", check=False).status != 0

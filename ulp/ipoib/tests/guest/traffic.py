@@ -81,7 +81,7 @@ def check_traffic(lab, node1, node2):
 
 
 @test(kernels=("um-debug",), also=("debug", "stock", "plain"), timeout=300)
-def traffic_passes_between_weft_guests(lab):
+def ip_traffic_passes_between_weft_guests(lab):
     """Pings of all sizes, flood pings, TCP, UDP, multicast and neighbour discovery work between two guests with weft's stack."""
     with weft_pair(lab) as (node1, node2):
         interfaces_up(node1, node2)
@@ -89,7 +89,7 @@ def traffic_passes_between_weft_guests(lab):
 
 
 @test(kernels=(), also=("stock", "plain", "debug"), timeout=300)
-def traffic_passes_with_the_stock_stack(lab):
+def ip_traffic_passes_between_weft_and_stock_stacks(lab):
     """The same traffic passes between weft's stack and Debian's, in both directions."""
     with mixed_pair(lab) as (node1, node2):
         interfaces_up(node1, node2)
