@@ -4,7 +4,7 @@ from lab.testing import Skip, test
 
 
 @test(kernels=("stock",))
-def passing_test_passes(lab):
+def guest_test_without_a_defect_passes(lab):
     """A test without a defect passes."""
     with lab.guest() as node1:
         assert node1.run("echo hello").out == "hello\n"
@@ -29,13 +29,13 @@ def kernel_report_fails_the_test(lab):
 
 
 @test(kernels=("stock",), timeout=12)
-def hang_fails_the_test(lab):
+def command_that_hangs_fails_the_test(lab):
     with lab.guest() as node1:
         node1.run("sleep 1000", timeout=2000)
 
 
 @test(kernels=("stock",))
-def panic_fails_the_test(lab):
+def kernel_panic_fails_the_test(lab):
     with lab.guest() as node1:
         node1.run("echo c >/proc/sysrq-trigger")
 
@@ -47,5 +47,5 @@ def death_of_the_test_process_fails_the_test(lab):
 
 
 @test(kernels=("stock",))
-def skip_is_reported_as_skipped(lab):
+def skipped_guest_test_is_reported_as_skipped(lab):
     raise Skip("injected reason")

@@ -33,13 +33,13 @@ class BadInput(unittest.TestCase):
         place = self.folder / "weft"
         return [path.name for path in place.iterdir() if not path.name.startswith(".lock")] if place.exists() else []
 
-    def test_missing_network_is_reported(self):
+    def test_failed_download_without_a_network_is_reported(self):
         """If the private QEMU cannot be fetched, the message contains apt's error and advice."""
         self.fails([GUEST, "prepare", "debug"], "scripts/guest: apt-get failed", "is there a network", XDG_CACHE_HOME=str(self.folder),
                    http_proxy="http://127.0.0.1:9", https_proxy="http://127.0.0.1:9", PATH=without("qemu-system-x86_64", self.folder / "bin"))
         self.assertEqual(self.entries(), [])
 
-    def test_missing_package_is_reported(self):
+    def test_program_of_a_missing_package_is_reported(self):
         """If a program is missing because its package is not installed, the message names the program and the script that installs it."""
         self.fails([GUEST, "prepare", "debug"], "is missing", "run scripts/setup", XDG_CACHE_HOME=str(self.folder),
                    PATH=without("apt-get", self.folder / "bin", "qemu-system-x86_64"))
@@ -118,7 +118,7 @@ class BadInput(unittest.TestCase):
     def test_missing_vfio_user_server_is_reported(self):
         self.fails([GUEST, "run", "--kernel", "debug", "--vfio-user", self.folder / "none", "--command", "true"], "is not a socket", "must listen")
 
-    def test_missing_share_is_reported(self):
+    def test_missing_shared_directory_is_reported(self):
         self.fails([GUEST, "run", "--share", self.folder / "none", "--command", "true"], "is not a folder")
 
     def test_only_option_without_a_match_is_refused(self):

@@ -15,7 +15,7 @@ class Budget(unittest.TestCase):
         with self.clock.part(part):
             self.time += seconds
 
-    def test_group_whose_total_time_exceeds_its_budget_is_reported(self):
+    def test_part_of_a_test_run_that_exceeds_its_time_budget_is_reported(self):
         self.spend("fuzz", PARTS["fuzz"] - 10)
         self.assertFalse(any("over" in line for line in self.clock.lines([])))
         self.spend("host", 1)
@@ -24,7 +24,7 @@ class Budget(unittest.TestCase):
         self.assertEqual(len(over), 1)
         self.assertEqual(over[0].split(), ["fuzz", str(PARTS["fuzz"] + 1), str(PARTS["fuzz"]), "over"])
 
-    def test_time_of_a_failed_group_is_counted(self):
+    def test_time_of_a_failed_part_of_a_test_run_is_counted(self):
         with self.assertRaises(ValueError), self.clock.part("build"):
             self.time += 7
             raise ValueError
@@ -36,5 +36,5 @@ class Budget(unittest.TestCase):
         self.assertEqual(named[0], ["19.0", "guest-plain.test19"])
         self.assertEqual(named[-1], ["10.0", "guest-plain.test10"])
 
-    def test_fast_tests_are_not_listed(self):
+    def test_fast_tests_are_not_listed_as_slowest_tests(self):
         self.assertEqual(len(self.clock.lines([Result("host", "quick", PASSED, seconds=0.5)])), 1)

@@ -26,7 +26,7 @@ class CompileCommands(unittest.TestCase):
         (room / f".{stem}.o.cmd").write_text(KBUILD.format(object=room / f"{stem}.o", source=source))
         return str(source)
 
-    def test_only_options_that_clang_needs_are_kept(self):
+    def test_compile_command_keeps_only_options_that_clang_needs(self):
         source = self.write("a")
         (found, arguments), = compile_commands.of_modules("/kernel", self.tree / "objects")
         self.assertEqual(found, source)
@@ -40,7 +40,7 @@ class CompileCommands(unittest.TestCase):
         self.write("gone", there=False)
         self.assertEqual(list(compile_commands.of_modules("/kernel", self.tree / "objects")), [])
 
-    def test_kbuild_and_cmake_commands_are_converted(self):
+    def test_kbuild_and_cmake_compile_commands_are_converted_for_clang(self):
         shared = self.write("a")
         host = self.tree / "host.json"
         host.write_text(json.dumps([{"directory": "/b", "file": "/t/b.cpp",

@@ -32,7 +32,7 @@ class Container(unittest.TestCase):
         self.keep(directory, "vmlinux")
         self.assertEqual(kernels._kept_release()[1], "6.1.0-2-amd64")
 
-    def test_compressed_root_image_is_preferred(self):
+    def test_compressed_root_image_is_preferred_to_a_raw_root_image(self):
         self.enterContext(unittest.mock.patch("lab.image._root_key", lambda: "key"))
         raw = self.keep("guest-root-key", image.ROOT_IMAGE)
         self.assertEqual(image.root_disk(), (raw, "raw"))

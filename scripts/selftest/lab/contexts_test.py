@@ -92,7 +92,7 @@ class Contexts(unittest.TestCase):
                 (tree / f"core/it/{name}.cpp").write_text(text)
             return contexts.complaints(tree)
 
-    def test_functions_that_check_their_context_pass(self):
+    def test_functions_that_check_their_context_are_not_reported(self):
         self.assertEqual(self.complaints(calls=CHECKED, helper=HELPER), [])
 
     def test_function_without_a_context_check_is_reported(self):
@@ -100,5 +100,5 @@ class Contexts(unittest.TestCase):
             found, = self.complaints(calls=calls, helper=HELPER)
             self.assertIn(f"{name}() is documented", found)
 
-    def test_all_functions_of_the_tree_check_their_context(self):
+    def test_all_functions_of_the_source_tree_check_their_context(self):
         self.assertEqual(contexts.complaints(cache.TREE), [])

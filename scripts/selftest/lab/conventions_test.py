@@ -29,7 +29,7 @@ class Conventions(unittest.TestCase):
         self.write("core/none.cpp", "int none;\n")
         self.assertEqual([complaint.split()[0] for complaint in conventions.unlicensed(self.tree)], ["core/joined.cpp", "core/late.cpp", "core/none.cpp"])
 
-    def test_ignored_files_need_no_licence(self):
+    def test_files_ignored_by_git_need_no_licence(self):
         subprocess.run(["git", "init", "-q", self.tree], check=True)
         self.write(".gitignore", f"# {conventions.LICENCE}\n/build/\n")
         self.write("build/x.cpp", "int x;\n")
@@ -80,7 +80,7 @@ class Conventions(unittest.TestCase):
         git("commit", "--allow-empty", "-m", "bad")
         self.assertEqual(len(conventions.subjects(self.tree)), 1)
 
-    def test_tree_follows_the_conventions(self):
+    def test_source_tree_has_licences_and_no_references_to_missing_files(self):
         self.assertEqual(conventions.unlicensed(cache.TREE) + documents.missing_files(cache.TREE), [])
 
 

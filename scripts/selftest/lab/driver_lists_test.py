@@ -21,7 +21,7 @@ class DriverLists(CopiedFiles):
     def test_driver_lists_of_the_source_tree_agree(self):
         self.assertEqual(driver_lists.complaints(self.tree), [])
 
-    def test_list_that_lacks_a_driver_is_reported(self):
+    def test_driver_list_that_lacks_a_driver_is_reported(self):
         for path, old, new in (("debian/weft-dkms.dkms", 'BUILT_MODULE_NAME[12]="weft_mthca"', 'BUILT_MODULE_NAME[12]="weft_mad"'),
                                ("debian/weft.modprobe", "blacklist weft_mthca", "# none"),
                                ("scripts/modprobe.d/weft.conf", "alias pci:v000015B3d00006282sv*sd*bc*sc*i* weft_mthca", ""),
@@ -35,7 +35,7 @@ class DriverLists(CopiedFiles):
                 self.assertTrue(any(line.startswith(path) and " lacks " in line for line in found), found)
                 (self.tree / path).write_text(before)
 
-    def test_new_driver_is_reported_as_missing_in_all_lists(self):
+    def test_new_driver_is_reported_as_missing_in_all_driver_lists(self):
         (self.tree / "hw/mlx5").mkdir()
         (self.tree / "hw/mlx5/Kbuild").write_text("obj-m += weft_mlx5.o\n")
         (self.tree / "hw/mlx5/module.c").write_text("KERN_PCI_IDS(weft_mlx5_pci_ids, KERN_PCI_ID(0x15b3, 0x1017, 0));\n")
@@ -43,7 +43,7 @@ class DriverLists(CopiedFiles):
         self.assertLessEqual({"debian/weft-dkms.dkms", "debian/weft.modprobe", "scripts/modprobe.d/weft.conf", "scripts/udev/76-weft.rules", "scripts/demo",
                               "tools/weft/session/stack.py"}, places)
 
-    def test_changed_pci_id_is_reported_in_each_list(self):
+    def test_changed_pci_id_is_reported_in_each_driver_list(self):
         found = self.replace("hw/mlx4/module.c", "0x673c", "0x6750")
         places = {line.split(",")[0].split(" l")[0] for line in found}
         self.assertLessEqual({"scripts/modprobe.d/weft.conf", "tools/explore/card.cpp", "hw/mlx4/module.c"}, places)

@@ -30,7 +30,7 @@ class Pings(unittest.TestCase):
         self.near, self.far = Node("near"), Node("far")
         self.echoes = Echoes(self.near, self.far)
 
-    def test_check_passes_if_each_echo_request_has_a_reply(self):
+    def test_ping_check_passes_if_each_echo_request_has_a_reply(self):
         self.far.add(InEchos=3, OutEchoReps=3)
         self.near.add(InEchoReps=3)
         self.echoes.check(3)

@@ -19,14 +19,14 @@ class Figures(unittest.TestCase):
                 (tree / path).write_text(text)
             return documents.check_figures(tree)
 
-    def test_figure_with_the_same_states_as_the_code_passes(self):
+    def test_state_diagram_with_the_states_of_the_code_is_not_reported(self):
         self.assertEqual(self.complaints('closed -> open [label="key"]; open -> closed;'), [])
 
-    def test_state_missing_in_the_code_is_reported(self):
+    def test_diagram_state_missing_in_the_code_is_reported(self):
         self.assertEqual(self.complaints("closed -> open; open -> locked;"),
                          ["Documentation/door.rst draws the state locked, which State in core/door.hpp does not have"])
 
-    def test_state_missing_in_the_figure_is_reported(self):
+    def test_state_missing_in_the_state_diagram_is_reported(self):
         self.assertEqual(self.complaints("closed -> closed;"), ["Documentation/door.rst does not draw open, a state of State in core/door.hpp"])
 
 

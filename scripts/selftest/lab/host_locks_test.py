@@ -35,7 +35,7 @@ class HostLocks(unittest.TestCase):
     def test_member_used_without_its_mutex_is_reported(self):
         self.assertIn("writing variable 'value_' requires holding mutex 'mutex_'", self.complaint(""))
 
-    def test_member_used_with_its_mutex_passes(self):
+    def test_member_used_with_its_mutex_held_is_not_reported(self):
         self.assertEqual(self.complaint("const weft::MutexLock lock(mutex_);"), "")
 
     def test_sources_of_classes_with_lock_annotations_are_checked(self):

@@ -60,13 +60,13 @@ class KernelDoc(unittest.TestCase):
         self.assertEqual(len(blocks), 1)
         return blocks[0]
 
-    def test_function_is_parsed(self):
+    def test_kernel_doc_comment_of_a_function_is_parsed(self):
         block = self.only(FUNCTION)
         self.assertEqual((block.kind, block.name, block.summary), ("", "ib_take", "take *all* of it"))
         self.assertEqual(block.arguments, {"pd": "the domain, or one of its kind", "next": "see @pd"})
         self.assertEqual(block.declaration, "static inline int ib_take(struct ib_pd *pd, void (*next)(int value))")
 
-    def test_function_is_rendered(self):
+    def test_kernel_doc_comment_of_a_function_is_rendered(self):
         text = kernel_doc.render(self.only(FUNCTION))
         self.assertTrue(text.startswith(".. c:function:: int ib_take(struct ib_pd *pd, void (*next)(int value))\n\n"), text)
         self.assertIn("   Take \\*all\\* of it.\n", text)
@@ -74,11 +74,11 @@ class KernelDoc(unittest.TestCase):
         self.assertIn("   As ``ib_give_()`` does.\n\n   **Context:** any with ``IB_FLAG``, else process.\n\n   **Return:** 0; -EINVAL.\n", text)
         self.assertRegex(text, r"   ::\n\n +kept   as it is\n")
 
-    def test_structure_is_rendered(self):
+    def test_kernel_doc_comment_of_a_structure_is_rendered(self):
         text = kernel_doc.render(self.only(STRUCTURE))
         self.assertEqual(text, ".. c:struct:: ib_thing\n\n   A thing.\n\n   Its text.\n")
 
-    def test_method_of_an_ops_structure_is_rendered(self):
+    def test_kernel_doc_comment_of_a_method_is_rendered(self):
         structure, method = kernel_doc.blocks(METHODS)
         self.assertEqual((structure.kind, structure.name), ("struct", "ib_thing_ops"))
         self.assertEqual((method.kind, method.name, method.summary), ("method", "ib_thing_ops.take", "take a thing"))
@@ -104,7 +104,7 @@ class Complaints(unittest.TestCase):
     def lacks(self, text):
         return [complaint.removeprefix("a.h: ") for complaint in kernel_doc.complaints({"a.h": text})]
 
-    def test_completely_described_function_passes(self):
+    def test_completely_described_function_is_not_reported(self):
         self.assertEqual(self.lacks(FUNCTION + METHODS), [])
         self.assertEqual(self.lacks("/**\n * ib_stop - stop\n *\n * Context: any.\n */\nvoid ib_stop(void);\n"), [])
 
@@ -113,13 +113,13 @@ class Complaints(unittest.TestCase):
         self.assertEqual(self.lacks("namespace rdma\n{\ninline bool is_err(const void *pointer)\n{\n\treturn !pointer;\n}\n}\n"),
                          ["is_err() has no kernel-doc"])
 
-    def test_missing_sections_of_a_description_are_reported(self):
+    def test_missing_sections_of_a_function_description_are_reported(self):
         for part, complaint in ((" * @next: see @pd\n", "does not describe @next"), ("Context: any with", 'does not describe its context ("Context:")'),
                                 ("Return: 0; -EINVAL.", 'does not describe its return value ("Return:")'), (" take *all* of it", "has no summary")):
             self.assertIn(part, FUNCTION)
             self.assertEqual(self.lacks(FUNCTION.replace(part, "")), [f"ib_take() {complaint}"])
 
-    def test_unknown_argument_is_reported(self):
+    def test_description_of_an_unknown_argument_is_reported(self):
         self.assertEqual(self.lacks(FUNCTION.replace("@next:", "@last:")), ["ib_take() does not describe @next", "ib_take() describes @last, which it does not have"])
 
     def test_description_before_another_function_is_reported(self):
@@ -131,7 +131,7 @@ class Complaints(unittest.TestCase):
         self.assertEqual(self.lacks(behind), ["ib_take() has no kernel-doc"])
         self.assertEqual(self.lacks(behind + FUNCTION), [])
 
-    def test_members_without_a_description_are_reported(self):
+    def test_structure_members_without_a_description_are_reported(self):
         self.assertEqual(self.lacks(STRUCTURE), ["struct ib_thing does not describe @value"])
         self.assertEqual(self.lacks("struct ib_thing {\n\tint value;\n};\n"), ["struct ib_thing has no kernel-doc"])
         nested = "struct ib_thing {\n\tunion {\n\t\tu64 id;\n\t\tvoid *cookie;\n\t};\n\tstruct {\n\t\tu8 raw[16];\n\t} gid;\n\tvoid (*done)(int status);\n};\n"
@@ -144,7 +144,7 @@ class Complaints(unittest.TestCase):
         self.assertEqual(self.lacks(METHODS.replace("/**\n\t * take", "/*\n\t * take")), ["ib_thing_ops.take has no kernel-doc"])
         self.assertEqual(self.lacks(METHODS.replace(" Return: 0.", "")), ['ib_thing_ops.take does not describe its return value ("Return:")'])
 
-    def test_public_headers_are_described(self):
+    def test_public_headers_have_complete_kernel_doc_comments(self):
         headers = {str(path): path.read_text() for path in sorted((cache.TREE / "include/rdma").glob("**/*.h"))}
         self.assertGreater(sum(declared.kind == "function" for text in headers.values() for declared in kernel_doc.declarations(text)), 250)
         self.assertEqual(kernel_doc.complaints(headers), [])

@@ -11,12 +11,12 @@ def outcomes(text):
 
 
 class Ktap(unittest.TestCase):
-    def test_suite_with_time_stamps_passes(self):
+    def test_kunit_output_with_kernel_time_stamps_is_parsed(self):
         text = ("[    1.0] noise\n[    1.2]     # Subtest: registry\n[    1.3]     1..2\n[    1.4]     ok 1 first\n"
                 "[    1.5]     ok 2 - second\n[    1.6] # registry: pass:2\n[    1.7] ok 1 registry\n")
         self.assertEqual(outcomes(text), [("first", PASSED), ("second", PASSED)])
 
-    def test_failure_includes_its_diagnostics(self):
+    def test_result_of_a_failed_case_includes_its_diagnostics(self):
         text = "    # Subtest: s\n    1..1\n    # a: EXPECTATION FAILED at x.c:3\n    not ok 1 a\nnot ok 1 s\n"
         case = ktap.parse(text)[0].outcomes()[0]
         self.assertEqual(case.outcome, FAILED)

@@ -45,7 +45,7 @@ class Layering(unittest.TestCase):
     def assert_permitted(self, name, text):
         self.assertEqual(self.complaints(name, text), [])
 
-    def test_tree_has_only_permitted_includes(self):
+    def test_source_tree_has_only_permitted_includes(self):
         self.assertEqual(layering.complaints(cache.TREE), [])
 
     def test_all_directories_in_the_allow_list_exist(self):
@@ -80,7 +80,7 @@ class Layering(unittest.TestCase):
         self.assert_refused("core/verbs/qp.cpp", "#include <rdma/ib_mad.h>\n", "include/rdma/ib_mad.h")
         self.assert_permitted("core/mad/agent.cpp", "#include <rdma/ib_mad.h>\n#include <rdma/verbs.h>\n")
 
-    def test_single_file_may_be_permitted(self):
+    def test_permission_for_a_single_file_excludes_its_directory(self):
         self.assert_permitted("tools/cards/mlx4/core.cpp", '#include "bus/device.hpp"\n')
         self.assert_refused("tools/cards/mlx4/core.cpp", '#include "bus/server.hpp"\n', "tools/bus")
 
@@ -101,13 +101,13 @@ class PythonLayering(unittest.TestCase):
     def complaints(self, name, text):
         return complaints_of(layering.python_complaints, PYTHON_ROWS, PYTHON_FILES, name, text)
 
-    def test_tree_has_only_permitted_imports(self):
+    def test_source_tree_has_only_permitted_imports(self):
         self.assertEqual(layering.python_complaints(cache.TREE), [])
         rows = layering.allowed(cache.TREE, "layering-python")
         directories = set(rows) | {name for permitted in rows.values() for name in permitted if "/" in name}
         self.assertEqual([name for name in sorted(directories) if not (cache.TREE / name).is_dir()], [])
 
-    def test_permitted_imports_pass(self):
+    def test_permitted_imports_are_not_reported(self):
         self.assertEqual(self.complaints("tools/session/labs.py", "import json, os.path\nfrom lab import guest\nimport hunt.trial\n"), [])
         self.assertEqual(self.complaints("tools/python/weft/plugin.py", "import pytest\nfrom weft import plugin\nfrom . import plugin\n"), [])
 

@@ -17,7 +17,7 @@ class Comments(unittest.TestCase):
             self.assertEqual(layout.bare(filled), layout.bare(wide))
             self.assertEqual(layout.fill_comments(filled), filled)
 
-    def test_paragraphs_and_list_items_stay_separate(self):
+    def test_paragraphs_and_list_items_are_reflowed_separately(self):
         filled = layout.fill_comments(f"/*\n * short\n *\n * - {WIDE}\n * - second\n * @arg: third\n */")
         self.assertEqual([line for line in filled.split("\n") if line in (" * short", " *", " * - second", " * @arg: third")],
                          [" * short", " *", " * - second", " * @arg: third"])
@@ -54,7 +54,7 @@ class Tree(unittest.TestCase):
         self.assertEqual(layout.complaints(self.tree, known), [])
         self.assertEqual(layout.format_tree(self.tree), [])
 
-    def test_tree_is_formatted(self):
+    def test_source_tree_has_no_format_violations(self):
         self.assertEqual(layout.complaints(cache.TREE, cache.TREE / "build/layout"), [])
 
     def test_code_between_clang_format_off_and_on_is_not_reported(self):

@@ -14,20 +14,20 @@ class Lists(CopiedFiles):
     def setUp(self):
         self.copy((*PACKAGES, *FAULTS))
 
-    def test_lists_of_packages_and_faults_are_complete(self):
+    def test_documents_list_all_required_packages_and_card_faults(self):
         self.assertEqual(documents.check_packages(self.tree) + documents.check_faults(self.tree), [])
 
-    def test_package_missing_from_a_list_is_reported(self):
+    def test_package_missing_from_support_rst_is_reported(self):
         self.replace("Documentation/support.rst", "libibumad-dev", "")
         self.replace("Documentation/support.rst", "json-devel", "")
         self.assertEqual(documents.check_packages(self.tree), ["support.rst does not list libibumad-dev for Ubuntu 24.04, which scripts/packages requires",
                                                                "support.rst does not list json-devel for Fedora, which scripts/packages requires"])
 
-    def test_new_package_is_reported_as_missing_in_both_lists(self):
+    def test_new_package_is_reported_as_missing_for_ubuntu_and_fedora(self):
         self.replace("scripts/packages/lab.list", "python3\n", "python3\nzstd\n")
         self.assertEqual(len(documents.check_packages(self.tree)), 2)
 
-    def test_undescribed_fault_is_reported_for_each_document(self):
+    def test_card_fault_missing_from_a_document_is_reported(self):
         for path, old, place in (("tools/weft/web/page/faults.js", "'command-nth'", "faults.js"),
                                  ("Documentation/man/weft.1", "\\fBcommand\\-nth\\fR", "weft.1"),
                                  ("Documentation/fault-injection.rst", "``command-nth``", "fault-injection.rst, mlx4")):

@@ -55,7 +55,7 @@ class Mutation(unittest.TestCase):
         with self.assertRaisesRegex(LabError, "occurs 0 times"):
             lost.text(cache.TREE)
 
-    def test_seed_selects_the_mutants(self):
+    def test_seed_determines_which_mutants_are_chosen(self):
         chosen = mutation.choose(self.mutants, PLAIN, False, None, 1)
         self.assertEqual(chosen, mutation.choose(self.mutants, PLAIN, False, None, 1))
         self.assertNotEqual(chosen, mutation.choose(self.mutants, PLAIN, False, None, 2))

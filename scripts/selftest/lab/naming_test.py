@@ -39,7 +39,7 @@ class Naming(unittest.TestCase):
             naming.complaints(self.tree)
         return sorted(path.name for path in seen)
 
-    def test_names_in_style_pass(self):
+    def test_names_in_the_coding_style_are_not_reported(self):
         self.assertEqual(self.complaints(tools_a="constexpr int kMost = 1;\nenum class Kind { one_of_them };\n",
                                          core_a="constexpr int most = 1;\nenum ib_kind { IB_ONE };\n"), [])
 

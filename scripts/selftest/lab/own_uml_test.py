@@ -38,7 +38,7 @@ class OwnUml(unittest.TestCase):
             self.assertEqual(found.modules.name, RELEASE)
             self.assertTrue((found.modules / "kernel/drivers/a/one.ko").is_file() and (found.modules / "kernel/drivers/two-b.ko").is_file())
 
-    def test_rebuilt_kernel_has_a_new_identity(self):
+    def test_rebuilt_kernel_or_module_has_a_new_identity(self):
         self.write("modules.order", "one.o\n")
         self.write("one.ko")
         first = own_uml.look(self.tree)
@@ -52,7 +52,7 @@ class OwnUml(unittest.TestCase):
         self.write(f"lib/modules/{RELEASE}/modules.dep")
         self.assertEqual(own_uml.look(self.tree).modules, self.tree / "lib/modules" / RELEASE)
 
-    def test_kernel_program_may_be_named_linux(self):
+    def test_uml_kernel_binary_may_be_named_linux(self):
         (self.tree / "vmlinux").rename(self.tree / "linux")
         self.assertEqual(own_uml.look(self.tree).image, self.tree / "linux")
 
@@ -79,7 +79,7 @@ class OwnUml(unittest.TestCase):
         with self.assertRaisesRegex(LabError, "lacks the module one.ko"):
             own_uml.look(self.tree)
 
-    def test_kernel_is_found_by_name_or_by_directory(self):
+    def test_uml_kernel_is_found_by_name_or_by_directory(self):
         with unittest.mock.patch.object(kernels, "find", lambda name: f"found {name}"):
             self.assertEqual(own_uml.named("um-debug"), "found um-debug")
             with self.assertRaisesRegex(LabError, "plain is not one"):

@@ -66,12 +66,12 @@ class Reports(unittest.TestCase):
             with self.subTest(form):
                 self.assertIn('"' + form.replace("\n", "\\n") + '"', sources)
 
-    def test_kernel_reports_are_found(self):
+    def test_kernel_reports_are_found_in_a_log(self):
         for line in COMPLAINTS:
             with self.subTest(line):
                 self.assertEqual(len(reports.find(f"[    1.000000] before\n[   12.345678] {line}\n[   12.4] Call Trace:\n")), 1)
 
-    def test_other_messages_are_ignored(self):
+    def test_log_messages_that_are_no_kernel_reports_are_ignored(self):
         for line in REMARKS:
             with self.subTest(line):
                 self.assertEqual(reports.find(f"[    1.000000] {line}\n"), [])
@@ -90,7 +90,7 @@ class Reports(unittest.TestCase):
         counted = "kmemleak: 40 new suspected memory leaks (see /sys/kernel/debug/kmemleak)"
         self.assertEqual(reports.find("\n".join(f"[ 1.0] {line}" for line in "\n".join((counted, *objects)).splitlines())), [counted, *objects])
 
-    def test_uml_faults_in_interrupts_are_ignored(self):
+    def test_lockdep_warnings_of_uml_page_faults_in_interrupts_are_ignored(self):
         """A report from a handler that enables interrupts is not ignored."""
         lines = ["WARNING: CPU: 0 PID: 96 at kernel/locking/lockdep.c:4381 lockdep_hardirqs_on_prepare+0x3eb/0x6d0", reports.ENABLED_IN_HANDLER,
                  "CPU: 0 PID: 96 Comm: rmmod", reports.IN_FAULT, "irq event stamp: 61838", "---[ end trace 0000000000000000 ]---"]
@@ -99,5 +99,5 @@ class Reports(unittest.TestCase):
         self.assertEqual(len(reports.find(text.replace(reports.IN_FAULT, "Call Trace:"))), 1)
         self.assertEqual(len(reports.find(text.replace("hardirq_context", "softirq_context"))), 1)
 
-    def test_allowed_reports_are_ignored(self):
+    def test_kernel_reports_that_a_test_allows_are_ignored(self):
         self.assertEqual(reports.find("[ 1.0] WARNING: CPU: 0 PID: 1 at x\n", [re.compile("at x$")]), [])

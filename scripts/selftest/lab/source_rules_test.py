@@ -26,7 +26,7 @@ class SourceRules(unittest.TestCase):
     def assert_keeps(self, name, text):
         self.assertEqual(self.complaints(name, text), [])
 
-    def test_tree_follows_the_rules(self):
+    def test_source_tree_follows_the_source_rules(self):
         self.assertEqual(source_rules.complaints(cache.TREE), [])
 
     def test_c_file_with_more_than_module_boilerplate_is_refused(self):

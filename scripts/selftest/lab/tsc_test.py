@@ -32,7 +32,7 @@ class Measurement(unittest.TestCase):
         with unittest.mock.patch.object(tsc.time, "clock_gettime_ns", host.clock), unittest.mock.patch.object(tsc.time, "sleep", host.sleep):
             return tsc.measured_khz(host.counter)
 
-    def test_frequency_of_an_idle_host_is_measured(self):
+    def test_tsc_frequency_of_an_idle_host_is_measured(self):
         self.assertAlmostEqual(self.measured(Host()), KHZ, delta=KHZ * tsc.PRECISION)
 
     def test_tsc_readings_interrupted_by_preemption_are_discarded(self):
@@ -40,13 +40,13 @@ class Measurement(unittest.TestCase):
         for preempted in (1, 2, 3, 27):
             self.assertAlmostEqual(self.measured(Host([5_000_000] * preempted)), KHZ, delta=KHZ * tsc.PRECISION)
 
-    def test_imprecise_measurement_is_repeated(self):
+    def test_imprecise_tsc_measurement_is_repeated(self):
         self.assertAlmostEqual(self.measured(Host([5_000_000] * 3 * tsc.ATTEMPTS)), KHZ, delta=KHZ * tsc.PRECISION)
 
-    def test_no_frequency_is_returned_if_each_reading_is_preempted(self):
+    def test_no_tsc_frequency_is_returned_if_each_reading_is_preempted(self):
         self.assertIsNone(self.measured(Host([5_000_000] * 6 * tsc.ATTEMPTS * tsc.ATTEMPTS)))
 
-    def test_two_measurements_of_this_host_agree(self):
+    def test_two_tsc_measurements_of_this_host_agree(self):
         first = tsc.frequency_khz()
         if first is None:
             self.skipTest("the counter of this host cannot be read")

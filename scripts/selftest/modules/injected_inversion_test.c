@@ -10,7 +10,7 @@
 static DEFINE_MUTEX(first);
 static DEFINE_MUTEX(second);
 
-static void locks_are_taken_in_both_orders(struct kunit *test)
+static void two_locks_are_taken_in_both_orders(struct kunit *test)
 {
 	mutex_lock(&first);
 	mutex_lock(&second);
@@ -23,7 +23,7 @@ static void locks_are_taken_in_both_orders(struct kunit *test)
 	mutex_unlock(&second);
 }
 
-static struct kunit_case defect_cases[] = {KUNIT_CASE(locks_are_taken_in_both_orders), {}};
+static struct kunit_case defect_cases[] = {KUNIT_CASE(two_locks_are_taken_in_both_orders), {}};
 
 static struct kunit_suite defect_suite = {
 	.name = "injected_inversion",

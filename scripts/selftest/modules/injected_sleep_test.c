@@ -7,14 +7,14 @@
 
 static DEFINE_SPINLOCK(lock);
 
-static void sleeps_in_atomic_context(struct kunit *test)
+static void task_sleeps_in_atomic_context(struct kunit *test)
 {
 	spin_lock(&lock);
 	msleep(1);
 	spin_unlock(&lock);
 }
 
-static struct kunit_case defect_cases[] = {KUNIT_CASE(sleeps_in_atomic_context), {}};
+static struct kunit_case defect_cases[] = {KUNIT_CASE(task_sleeps_in_atomic_context), {}};
 
 static struct kunit_suite defect_suite = {
 	.name = "injected_sleep",

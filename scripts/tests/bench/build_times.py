@@ -15,7 +15,7 @@ def timed(function):
 
 
 @benchmark(figures=("boot.stock", "boot.plain", "boot.debug"))
-def boot_time(bench):
+def guest_boot_time(bench):
     """Measures the time from starting QEMU to the answer of the first command."""
     qemu.find()
     image.root_image()

@@ -11,7 +11,7 @@ BOOTS = 2   # the spread shows whether both counts agree
 
 
 @benchmark(figures=("kern.*",))
-def instructions_of_kern(bench):
+def instructions_of_kernel_api_wrappers(bench):
     kernel = kernels.find("plain")
     modules.build(kernel.kdir)
     found = {}

@@ -6,7 +6,7 @@ from lab.testing import test
 
 
 @test(kernels=("um-debug",), also=("stock",), timeout=120)
-def files_of_any_size_are_transferred_intact(lab):
+def files_of_any_size_are_transferred_intact_between_host_and_guest(lab):
     """Files of any size are transferred intact to the guest and back, and the guest answers after each. Input waits while the guest is slow."""
     with lab.boot(lab.guest("node1")) as (node,):
         for size in (100, 5_000, 70_000, 1_000_000):
