@@ -404,8 +404,11 @@ void Groups::notify(Group &group)
 	}
 }
 
+/* Sends the query of a step. Context: run(). */
 void Groups::ask(Group &group, const Step &step)
 {
+	if (!port_.sm_address())
+		port_.finish_refresh();
 	const bool joining = step.kind == Step::Kind::join;
 	ib_sa_mcmember_rec rec = step.rec;
 	rec.join_state = step.states;

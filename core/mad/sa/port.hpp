@@ -57,6 +57,12 @@ public:
 	/* Returns an empty reference while no SM is known. Context: any. */
 	kern::Ref<SmAddress> sm_address();
 	/*
+	 * If the SM's address is to be queried, because of an event or because the last query
+	 * failed, does so now. A consumer that handles the same event would otherwise find no
+	 * address. Context: process; not under a lock that refresh() takes.
+	 */
+	void finish_refresh() { refresh_work_.flush(); }
+	/*
 	 * Returns a transaction ID whose responses are passed to this port's agent. Context: any.
 	 */
 	u64 next_tid();

@@ -242,6 +242,43 @@ void mgmt_03_sa_full_and_limited_partition_members_can_join_a_group(Test &test)
 		member->leave();
 }
 
+/*
+ * A join does not fail for want of the SM's address while the query of that address is still to be
+ * repeated: the join repeats it at once.
+ */
+void mgmt_03_sa_join_repeats_the_failed_query_of_the_sm_address(Test &test)
+{
+	constexpr unsigned int joins = 10;
+	Node manager{1}, node{2};
+	ASSERT_TRUE(manager.ok() && node.ok());
+	Administrator sa(manager);
+	ASSERT_TRUE(sa.ok());
+	Client client;
+	ASSERT_TRUE(move_manager(node, 0));
+	ASSERT_TRUE(knows_of_no_manager(client, node));
+	const unsigned long before = soft_calls(node.device(), SOFT_CREATE_AH);
+	soft_fail(node.device(), SOFT_CREATE_AH, ~0u, -ENOMEM);
+	ASSERT_TRUE(move_manager(node, 1));
+	ASSERT_TRUE(eventually([&] { return soft_calls(node.device(), SOFT_CREATE_AH) > before; }));
+	const unsigned long first = soft_calls(node.device(), SOFT_CREATE_AH);
+	/* Without the joins, these attempts would take more than half a minute. */
+	for (unsigned int i = 0; i < joins; i++) {
+		Membership refused;
+		ASSERT_EQ(refused.join(client, node), 0);
+		ASSERT_TRUE(refused.delivered(1));
+		EXPECT_EQ(refused.status.load_acquire(), -EAGAIN);
+		refused.leave();
+	}
+	/* The first join may have come before its attempt was scheduled. */
+	EXPECT_GE(soft_calls(node.device(), SOFT_CREATE_AH) - first, joins - 1);
+	soft_fail(node.device(), SOFT_CREATE_AH, 0, 0);
+	Membership accepted;
+	ASSERT_EQ(accepted.join(client, node), 0);
+	ASSERT_TRUE(accepted.delivered(1));
+	EXPECT_EQ(accepted.status.load_acquire(), 0);
+	accepted.leave();
+}
+
 /* Two members share one join; the SA is notified only when the last one leaves. */
 void mgmt_03_sa_group_is_left_only_by_its_last_member(Test &test)
 {
@@ -481,6 +518,7 @@ SOFT_SUITES(mad_sa, KUNIT_CASE(mgmt_03_sa_path_query_returns_the_path_or_the_err
 	    KUNIT_CASE(mgmt_03_sa_queries_go_to_the_new_lid_after_the_subnet_manager_moved),
 	    KUNIT_CASE(mgmt_03_sa_queries_use_the_default_pkey_at_any_table_index),
 	    KUNIT_CASE(mgmt_03_sa_creation_of_the_sm_address_handle_is_retried),
+	    KUNIT_CASE(mgmt_03_sa_join_repeats_the_failed_query_of_the_sm_address),
 	    KUNIT_CASE(mgmt_03_sa_group_is_left_only_by_its_last_member),
 	    KUNIT_CASE(mgmt_03_sa_full_and_limited_partition_members_can_join_a_group),
 	    KUNIT_CASE(mgmt_03_sa_group_joined_during_a_pending_leave_is_joined_again),
