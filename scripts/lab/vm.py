@@ -24,6 +24,7 @@ KERNEL_WORDS = (
     "no5lvl",
     "mitigations=off", "random.trust_cpu=on", "audit=0", "apparmor=0", "8250.nr_uarts=1",     # a quick boot
     "cryptomgr.notests",                            # also for a quick boot: saves 0.3 s of an emulated CPU
+    "init_on_alloc=0",                              # allocated pages are not zeroed: saves 0.4 of 4.4 s
     "net.ifnames=0",
     "watchdog_thresh=60", "rcupdate.rcu_cpu_stall_timeout=120",     # a virtual CPU that gets no time is not a lock-up
 )

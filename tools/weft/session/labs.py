@@ -178,8 +178,7 @@ exit $failed
 NVME_PLACES = "nvme=/sys/class/nvme nvmet=/sys/kernel/config/nvmet fabrics=/dev/nvme-fabrics note=/run/weft-nvme links=/run/weft-nvmet\n"
 # The same without a subnet manager: when one is started, the port becomes active, and the interface gets its carrier.
 UNMANAGED_SETUP = LOAD + SET_UP
-# Allocated pages are not zeroed, which would take 0.4 s of the 4.4 s that an emulated CPU needs to boot. The initramfs loads Debian's driver early.
-QUICKLY = "init_on_alloc=0"
+# The initramfs loads Debian's driver early.
 EARLY_DRIVER = "weft.early=1"
 # The same on the lab's Ethernet.
 ETHERNET_SETUP = "modprobe -q virtio_net; ip address add {address}/16 dev eth0 && ip link set eth0 up"
@@ -770,9 +769,7 @@ class Lab:
 
     def _make_guest(self, plan):
         host, settings = plan.host, plan.settings
-        append = settings.append
-        if not self._bare:
-            append = " ".join((QUICKLY, *((EARLY_DRIVER,) if settings.stack != stack.WEFT else ()), append))
+        append = settings.append if self._bare or settings.stack == stack.WEFT else f"{EARLY_DRIVER} {settings.append}"
         netdevs = [ethernet_netdev(host["ethernet"]["socket"])] if "socket" in host.get("ethernet", {}) else []
         return Guest(host["name"], kernel=plan.kernel, netdevs=netdevs, cpus=settings.cpus, memory=f"{settings.mebibytes()}M", share=settings.share, append=append,
                      cards=[host["socket"]], log=self.logs / f"{host['name']}.log", bounded_log=True)
