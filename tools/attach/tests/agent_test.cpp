@@ -313,7 +313,7 @@ TEST_F(MadAgents, PkeyIndexOfAMadRefersToTheLocalPkeyTable)
 	EXPECT_EQ(next(*port).header.status, static_cast<std::uint32_t>(ETIMEDOUT));
 }
 
-TEST_F(MadAgents, PathBitsBeyondTheLmcAreIgnored)
+TEST_F(MadAgents, SourcePathBitsAboveTheLmcAreIgnored)
 {
 	const auto port = open(node_a), server_port = open(node_b);
 	const std::uint32_t agent = add(*port, client(kPing, 1));
@@ -325,7 +325,7 @@ TEST_F(MadAgents, PathBitsBeyondTheLmcAreIgnored)
 }
 
 // The high half of the transaction ID belongs to the agent, whatever the program has put there.
-TEST_F(MadAgents, ResponseGoesToTheRequesterEvenIfItUsesAnotherAgentsTransactionId)
+TEST_F(MadAgents, ResponseReachesARequesterThatUsesTheTransactionIdOfAnotherAgent)
 {
 	const auto port = open(node_a), other = open(node_a), server_port = open(node_b);
 	const std::uint32_t agent = add(*port, client(kPing, 1));

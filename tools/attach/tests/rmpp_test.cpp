@@ -76,7 +76,7 @@ TEST_F(Rmpp, LostSegmentsAreRetransmitted)
 	static_cast<void>(sent);
 }
 
-TEST_F(Rmpp, SendToAMissingReceiverTimesOut)
+TEST_F(Rmpp, UnacknowledgedRmppMessageTimesOut)
 {
 	Message answer = ask(100000, 1, 1);
 	port_a.disable();

@@ -99,7 +99,7 @@ public:
 	Server server{loop, {}};
 };
 
-TEST_F(AttachServer, DescribeReturnsThePortsAndGuidsOfANode)
+TEST_F(AttachServer, DescribeRequestReturnsThePortsAndGuidsOfANode)
 {
 	const auto by = connect();
 	const Request asked = request(Kind::describe, "b");
@@ -116,7 +116,7 @@ TEST_F(AttachServer, DescribeReturnsThePortsAndGuidsOfANode)
 	EXPECT_EQ(description.port[0].pkey[0], 0xffff);
 }
 
-TEST_F(AttachServer, RequestsWithUnknownNamesOrKindsAreRefused)
+TEST_F(AttachServer, RequestsWithAnUnknownNodePortTypeOrVersionAreRefused)
 {
 	EXPECT_EQ(ask(request(Kind::open, "nobody")).error, ENODEV);
 	EXPECT_EQ(ask(request(Kind::open, "a", 2)).error, ENODEV);

@@ -85,7 +85,7 @@ TEST(MemoryMapping, MappingBeyondTheEndOfAFileIsRefused)
 
 // An owner that truncates its file while it is in use loses the memory that it has shared, and is
 // notified. The memory of other owners does not change.
-TEST(MemoryMapping, TruncatingAFileAffectsOnlyTheMappingsOfItsOwner)
+TEST(MemoryMapping, MappingOfATruncatedFileBecomesPrivateMemoryAndOtherFilesAreUnaffected)
 {
 	const auto file = make_file(4 * kPage);
 	const auto other_file = make_file(kPage);
@@ -125,7 +125,7 @@ TEST(MemoryMapping, TruncatingAFileAffectsOnlyTheMappingsOfItsOwner)
 
 // The same holds if the first access is a write or an atomic operation, or if the memory is
 // read-only.
-TEST(MemoryMapping, ReadsWritesAndAtomicsSurviveAMissingPage)
+TEST(MemoryMapping, ReadsWritesAndAtomicsOnATruncatedPageDoNotKillTheProcess)
 {
 	const auto lost = [](bool writable, auto &&access) {
 		const auto file = make_file(kPage);
@@ -148,7 +148,7 @@ TEST(MemoryMapping, ReadsWritesAndAtomicsSurviveAMissingPage)
 
 // Two threads may access the same missing page at once: the card's, and that of a peer that reads
 // from it.
-TEST(MemoryMapping, ConcurrentFaultsOnAMissingPageAreHandled)
+TEST(MemoryMapping, ConcurrentAccessToATruncatedPageDoesNotKillTheProcess)
 {
 	constexpr int rounds = 200;
 	constexpr int thread_count = 4;
@@ -172,7 +172,7 @@ TEST(MemoryMapping, ConcurrentFaultsOnAMissingPageAreHandled)
 #endif
 
 // A full file system has no page for a hole that is accessed, even if the file is large enough.
-TEST(MemoryMapping, SurvivesAFullFileSystem)
+TEST(MemoryMapping, WriteToAHoleOnAFullFileSystemDoesNotKillTheProcess)
 {
 	enum Result { kContained, kKilledOtherwise, kNotPossible };
 	// Runs in a separate process, because only that one may mount a file system.
@@ -240,7 +240,7 @@ private:
 // A guest whose memory consists of huge pages may release one, and another process may then use the
 // last one of the pool. Then there is no page for the hole. (If a file has all its pages, the
 // kernel reserves as many as are mapped.)
-TEST(MemoryMapping, SurvivesExhaustedHugePages)
+TEST(MemoryMapping, AccessToAHoleWithoutAFreeHugePageDoesNotKillTheProcess)
 {
 	enum Result { kContained, kKilledOtherwise, kNotPossible };
 	const HugePages pool;

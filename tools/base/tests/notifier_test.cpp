@@ -83,7 +83,7 @@ TEST(Notifier, EventfdCountsEachNotification)
 
 // A thread that notifies uses little of the host's resources and no descriptor, so a daemon can
 // have a thread for each of a thousand cards.
-TEST(Notifier, ThousandThreadsNotifyConcurrently)
+TEST(Notifier, ThousandThreadsNotifyAtOnceWithoutOpeningFileDescriptors)
 {
 	constexpr int thread_count = 1100;
 	const auto event = make_event();

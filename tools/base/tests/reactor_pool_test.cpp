@@ -53,7 +53,7 @@ TEST(ReactorPool, ReleasedThreadsAreReused)
 }
 
 // Loops of one reactor run on its thread, and destroying one does not affect the others.
-TEST(ReactorPool, LoopsCanBeAddedAndRemoved)
+TEST(ReactorPool, LoopsOfAReactorShareItsThreadAndCanBeRemovedSeparately)
 {
 	weft::ReactorPool pool("pool", 1);
 	const auto reactor = pool.take();

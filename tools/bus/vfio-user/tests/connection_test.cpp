@@ -113,7 +113,7 @@ TEST_F(ClientConnection, TruncatedGuestMemoryDisconnectsTheClient)
 
 // If a client sends a descriptor and this process cannot open more, the client gets no error
 // message, and the log reports that it was not the client's fault.
-TEST_F(ClientConnection, LackOfFileDescriptorsIsLogged)
+TEST_F(ClientConnection, ServerLogsThatItHasNoFreeFileDescriptor)
 {
 	const CapturedLog log;
 	{

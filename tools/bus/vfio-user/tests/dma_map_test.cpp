@@ -48,7 +48,7 @@ TEST_F(DmaMapMessage, ReadOnlyMappingCannotBeWritten)
 }
 
 // A mapping without a descriptor is accepted, but the device cannot access it.
-TEST_F(DmaMapMessage, AcceptsMappingsWithoutFileDescriptor)
+TEST_F(DmaMapMessage, MappingWithoutFileDescriptorIsAcceptedButNotAccessible)
 {
 	EXPECT_EQ(map({0, 3, 0, kPage, kPage}, {}), 0u);
 	EXPECT_EQ(memory().mappings(), 1u);

@@ -41,7 +41,7 @@ TEST_F(DmaUnmapMessage, UnmappedMemoryCannotBeAccessed)
 }
 
 // Unmapping a large mapping takes a while, so other tasks of the loop run in between.
-TEST_F(DmaUnmapMessage, LargeMappingsAreUnmappedInSlices)
+TEST_F(DmaUnmapMessage, EventLoopRunsOtherTasksAfterItUnmappedALargeMapping)
 {
 	constexpr std::uint64_t address = 1 << 30, size = 64 << 20;
 	const FileDescriptor large = make_memory(size);
@@ -82,7 +82,7 @@ TEST_F(DmaUnmapMessage, UnmapAllRemovesEveryMapping)
 }
 
 // A range that contains no mapping, or only a part of one, is refused and changes nothing.
-TEST_F(DmaUnmapMessage, RejectsUnknownMappings)
+TEST_F(DmaUnmapMessage, RefusesToUnmapAnUnmappedRangeOrPartOfAMapping)
 {
 	EXPECT_EQ(unmap(8 * kPage, kPage).error(), ENOENT);
 	EXPECT_EQ(unmap(0, kPage).error(), ENOENT);

@@ -43,7 +43,7 @@ TEST_F(RegionWriteMessage, PostedWritesAreExecutedInOrder)
 
 // The bytes of a message count against the slice of the loop: after a large message, other tasks of
 // the loop run.
-TEST_F(RegionWriteMessage, LargeWritesAreExecutedInSlices)
+TEST_F(RegionWriteMessage, EventLoopRunsOtherTasksAfterEachLargeWrite)
 {
 	constexpr std::uint32_t bytes = 8192, writes = 8;
 	for (std::uint32_t i = 0; i < writes; ++i)

@@ -172,7 +172,7 @@ TEST_F(SetIrqsMessage, UnmaskEventfdUnmasksIntx)
 
 // A descriptor with a full counter does not block the device, whatever its O_NONBLOCK flag, because
 // the client shares the flag and can change it.
-TEST_F(SetIrqsMessage, FullEventfdDoesNotBlockTheServer)
+TEST_F(SetIrqsMessage, EventfdWithAFullCounterDoesNotBlockTheServer)
 {
 	enable_msix();
 	FileDescriptor full(::eventfd(0, EFD_CLOEXEC));

@@ -168,7 +168,7 @@ TEST_F(Commands, OneKickExecutesAllCommandsInOrder)
 }
 
 // Other tasks run while a long ring is processed, because each command may take long.
-TEST_F(Commands, LongRingIsProcessedInSlices)
+TEST_F(Commands, LongRingIsProcessedInSeveralEventLoopIterations)
 {
 	for (std::uint16_t i = 0; i < FakeGuest::kEntries; ++i) {
 		const auto place = FakeGuest::kBuffers + 32u * i;

@@ -67,7 +67,7 @@ TEST_F(Requests, InvalidHeaderClosesTheConnection)
 
 // A ring has a power of two of entries, at most 256. It must be in guest memory, aligned as virtio
 // requires. There are two rings.
-TEST_F(Requests, InvalidRingsAreRefused)
+TEST_F(Requests, InvalidRingSizesIndexesAndAddressesAreRefused)
 {
 	guest().agree();
 	ASSERT_EQ(guest().set_channel(), 0u);
@@ -151,7 +151,7 @@ TEST_F(Requests, InvalidBackendChannelsAreRefused)
 	EXPECT_TRUE(loop_.run_until([&] { return !server_.connected(); }));
 }
 
-TEST_F(Requests, SocketSentInAPartialMessageDoesNotPreventDisconnect)
+TEST_F(Requests, DisconnectIsDetectedAfterASocketWasPassedInAnIncompleteMessage)
 {
 	auto [far, near] = FakeGuest::make_sockets();
 	testing::ClientSocket(std::move(near), std::chrono::seconds(5))
@@ -227,7 +227,7 @@ TEST_F(Requests, InvalidMemoryTablesAreRefused)
 
 // When a guest disconnects, its memory is released and the device is reset for the next one. Only
 // one guest is served at a time.
-TEST_F(Requests, SecondGuestIsRefusedAndTheNextGetsAResetDevice)
+TEST_F(Requests, SecondGuestIsRefusedAndDeviceIsResetWhenTheFirstDisconnects)
 {
 	guest().greet();
 	guest().write_config<std::uint16_t>(4, 4);
