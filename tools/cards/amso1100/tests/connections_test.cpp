@@ -175,7 +175,7 @@ public:
 	std::uint32_t listener = 0;
 };
 
-TEST_F(Amso1100Connections, WriteReadAndSendTransferData)
+TEST_F(Amso1100Connections, RdmaWriteReadAndSendTransferData)
 {
 	establish(text(200, 8), text(200, 9));
 	exchange();
@@ -193,7 +193,7 @@ TEST_F(Amso1100Connections, WriteReadAndSendTransferData)
 	EXPECT_EQ(counted(a, "verbs-requests"), 3 + 3 + 37 + 1u);
 }
 
-TEST_F(Amso1100Connections, TransfersSurviveLossReorderingAndDuplication)
+TEST_F(Amso1100Connections, TransfersCompleteDespiteLossReorderingAndDuplication)
 {
 	fabric::Faults faults;
 	faults.loss = 0.03;
@@ -212,7 +212,7 @@ class Amso1100Flaps : public Amso1100Connections,
 };
 
 // The cable is pulled repeatedly during transfers, also for less than TCP's retransmission timeout.
-TEST_P(Amso1100Flaps, TransfersSurviveAFlappingLink)
+TEST_P(Amso1100Flaps, TransfersCompleteOverAFlappingLink)
 {
 	const std::chrono::milliseconds up(GetParam().first), down(GetParam().second);
 	fabric::Faults faults;
@@ -272,7 +272,7 @@ TEST_F(Amso1100Connections, TsharkDecodesTheStream)
 
 // The server may send first, because the first message of the client's card has shown that the
 // client is ready.
-TEST_F(Amso1100Connections, ServerMaySendFirst)
+TEST_F(Amso1100Connections, PassiveSideMaySendTheFirstMessage)
 {
 	establish();
 	a.receive(client.qp, 7, {client.piece(0, 100)});
@@ -285,7 +285,7 @@ TEST_F(Amso1100Connections, ServerMaySendFirst)
 }
 
 // Requests without a completion of their own are counted in the next completion.
-TEST_F(Amso1100Connections, CompletionCountsPrecedingUnsignalledRequests)
+TEST_F(Amso1100Connections, CompletionReportsTheNumberOfPrecedingUnsignalledRequests)
 {
 	establish();
 	for (std::uint64_t i = 0; i < 5; ++i)
@@ -321,7 +321,7 @@ TEST_F(Amso1100Connections, OrderlyCloseCompletesOnBothSides)
 
 // On the local side, all requests are flushed before the reply, and there is no event. The peer is
 // notified.
-TEST_F(Amso1100Connections, ModifyToErrorFlushesAndResetsTheConnection)
+TEST_F(Amso1100Connections, ModifyQpToErrorFlushesRequestsAndResetsTheConnection)
 {
 	establish();
 	a.receive(client.qp, 1, {client.piece(0, 10)});
@@ -551,7 +551,7 @@ TEST_F(Amso1100Connections, RemoteInvalidationWithoutPermissionIsRefused)
 }
 
 // The peer cannot find out whether a region with another key exists.
-TEST_F(Amso1100Connections, RemoteInvalidationWithAWrongKeyIsAnInvalidStag)
+TEST_F(Amso1100Connections, RemoteInvalidationWithAWrongStagKeyReportsAnInvalidStag)
 {
 	establish();
 	b.receive(server.qp, 1, {server.piece(0, 10)});
@@ -682,7 +682,7 @@ TEST_F(Amso1100Connections, CardRepliesToQpDestroyAfterTheHostHasReadTheConnectE
 }
 
 // A QP cannot be used for another stream until the host has read the events of the previous one.
-TEST_F(Amso1100Connections, QueuePairIsReusableAfterItsEventsAreRead)
+TEST_F(Amso1100Connections, QueuePairIsReusableOnlyAfterTheHostHasReadItsEvents)
 {
 	establish();
 	EXPECT_EQ(a.modify(client.qp, QpState::error), Status::ok);
@@ -870,7 +870,7 @@ TEST_F(Amso1100Connections, CompletionQueueOverrunResetsTheConnection)
 }
 
 // An invalid queue index is ignored.
-TEST_F(Amso1100Connections, InvalidQueueIndexIsACatastrophicError)
+TEST_F(Amso1100Connections, InvalidProducerIndexRaisesACatastrophicErrorEvent)
 {
 	establish();
 	a.put<std::uint16_t>(client.qp.sq + wire::shared::index, 17);

@@ -148,7 +148,7 @@ protected:
 };
 
 // A driver finds the identification that it checks before it binds to the card.
-TEST_F(Amso1100Ethernet, AdapterPageHasMagicVersionAndMac)
+TEST_F(Amso1100Ethernet, RegisterPageHasTheMagicNumberVersionAndMacThatDriversCheck)
 {
 	const std::string magic = "CEPHEUS";
 	for (std::size_t i = 0; i < magic.size(); ++i)
@@ -236,7 +236,7 @@ TEST_F(Amso1100Ethernet, TransmitRingWrapsAround)
 
 // If the thread of the Ethernet segment is busy, the card waits and no frame is lost. If the
 // segment is removed meanwhile, the card stops waiting.
-TEST_F(Amso1100Ethernet, TransmitWaitsForSpaceInTheChannel)
+TEST_F(Amso1100Ethernet, CardStopsTransmittingWhileTheEthernetSegmentHasNoQueueSpace)
 {
 	Loop slow("slow", Loop::Mode::manual);
 	cable_.reset();

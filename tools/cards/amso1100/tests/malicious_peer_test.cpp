@@ -233,7 +233,7 @@ TEST_F(Amso1100MaliciousPeer, InvalidMpaRequestResetsTheConnection)
 }
 
 // Each side limits its outstanding Reads to what the peer can answer. Other Reads wait.
-TEST_F(Amso1100MaliciousPeer, ReadRequestsWaitWhileTheNegotiatedNumberIsOutstanding)
+TEST_F(Amso1100MaliciousPeer, NumberOfOutstandingReadRequestsIsLimitedToTheNegotiatedOrd)
 {
 	iwarp::StartFrame start;
 	start.revision = 2;

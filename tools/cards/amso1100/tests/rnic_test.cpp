@@ -48,7 +48,7 @@ protected:
 
 // INIT clears the words before the card writes anything. Then there is a reply with one hint, which
 // is counted, and an interrupt.
-TEST_F(Amso1100Rnic, OpenReplyRaisesAHostHintAndAnInterrupt)
+TEST_F(Amso1100Rnic, OpenReplySetsTheHostHintRegisterAndRaisesAnInterrupt)
 {
 	initialise();
 	EXPECT_EQ(word(kHintCount), 0);

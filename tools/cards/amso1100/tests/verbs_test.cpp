@@ -107,7 +107,7 @@ TEST_F(Amso1100Verbs, ArmedCompletionQueueNotifiesOnce)
 }
 
 // However often the queue is armed, there is at most one unread hint for it.
-TEST_F(Amso1100Verbs, CompletionQueueHasAtMostOneUnreadHint)
+TEST_F(Amso1100Verbs, RearmedCompletionQueueHasAtMostOneUnreadHostHint)
 {
 	Cq cq = create_cq(512);
 	Qp qp = create_qp(cq, cq);

@@ -92,7 +92,7 @@ TEST_F(Example, RequestCopiesDataAndRaisesAnInterrupt)
 
 // A full queue is processed in slices, between which the guest runs. The ring and its index wrap
 // around.
-TEST_F(Example, FullQueueIsProcessedInSlices)
+TEST_F(Example, FullQueueIsProcessedInSeveralEventLoopIterations)
 {
 	for (std::uint32_t round = 0; round < 2 * wire::counts / wire::queue_entries; ++round) {
 		for (std::uint32_t i = 0; i < wire::queue_entries; ++i)

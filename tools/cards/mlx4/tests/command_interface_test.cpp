@@ -31,7 +31,7 @@ TEST(CommandInterface, QueryFwIsAcceptedAsTheFirstCommand)
 	EXPECT_GE(QueryFw::fw_pages.get(result.out.data()), 1u);
 }
 
-TEST(CommandInterface, BringUpOrderIsEnforced)
+TEST(CommandInterface, InitialisationCommandsOutOfOrderAreRefused)
 {
 	TinyDriver driver;
 	EXPECT_EQ(driver.command(Opcode::query_dev_cap, 0, 0, {}, 0x100).status,

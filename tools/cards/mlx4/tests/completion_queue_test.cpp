@@ -52,7 +52,7 @@ public:
 	TinyDriver::Cq cq;
 };
 
-TEST_F(CompletionQueueTest, OwnerBitTogglesEachLap)
+TEST_F(CompletionQueueTest, OwnerBitTogglesEachTimeTheQueueWraps)
 {
 	for (std::uint32_t i = 0; i < 50; ++i) {
 		ASSERT_TRUE(post(i));
@@ -90,7 +90,7 @@ TEST_F(CompletionQueueTest, ArmNextFiresImmediatelyIfACqeIsUnpolled)
 	EXPECT_EQ(events(), 0u) << "all polled";
 }
 
-TEST_F(CompletionQueueTest, CqeIsReportedOnceEvenIfRearmedBeforePoll)
+TEST_F(CompletionQueueTest, CqeRaisesOneEventEvenIfTheCqIsRearmedBeforePolling)
 {
 	driver.arm(cq, uar::cq_arm_next, 0);
 	post(0, true);
@@ -156,7 +156,7 @@ TEST_F(CompletionQueueTest, DoorbellMayBeWrittenAsTwoDwords)
 	EXPECT_EQ(events(), 1u);
 }
 
-TEST_F(CompletionQueueTest, DoorbellOnAnotherPageIsDropped)
+TEST_F(CompletionQueueTest, DoorbellOnAnotherUarPageIsDropped)
 {
 	post();
 	driver.host.write<std::uint64_t>(
@@ -305,7 +305,7 @@ TEST_F(CompletionQueueTest, ResizeToAnInvalidSizeOrBufferIsRefused)
 	EXPECT_EQ(slot(10).qpn(), 10u) << "still in the old buffer";
 }
 
-TEST_F(CompletionQueueTest, InvalidContextsAreRefused)
+TEST_F(CompletionQueueTest, InvalidCqContextsAreRefused)
 {
 	const auto create = [&](std::uint32_t cqn, auto &&change) {
 		CqContext context = driver.cq_context(driver.make_cq(cqn, 4));

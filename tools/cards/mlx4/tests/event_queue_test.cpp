@@ -78,7 +78,7 @@ TEST_F(EventQueueTest, DoorbellWithoutArmOnlyUpdatesTheConsumerIndex)
 	EXPECT_EQ(EqContext::producer_index.get(query(4).bytes), 2u);
 }
 
-TEST_F(EventQueueTest, OwnerBitTogglesEachLap)
+TEST_F(EventQueueTest, OwnerBitTogglesEachTimeTheQueueWraps)
 {
 	for (std::uint32_t i = 0; i < 200; ++i) {
 		raise(i);
@@ -123,7 +123,7 @@ TEST_F(EventQueueTest, EventQueueOverrunIsReportedToAnotherEventQueueOrTheErrorB
 		<< "the one to be notified is the one that is full";
 }
 
-TEST_F(EventQueueTest, EventsAreSentToTheirMappedQueue)
+TEST_F(EventQueueTest, EventsAreWrittenToTheEventQueueThatMapEqSelects)
 {
 	driver.immediate(Opcode::map_eq, TinyDriver::kCompletionEq, 1u << 2);
 	raise();
@@ -134,7 +134,7 @@ TEST_F(EventQueueTest, EventsAreSentToTheirMappedQueue)
 	EXPECT_FALSE(driver.poll(driver.completions)) << "mapped to none";
 }
 
-TEST_F(EventQueueTest, UnmappedBufferStopsTheQueue)
+TEST_F(EventQueueTest, UnmappedEqBufferStopsTheEventQueue)
 {
 	EXPECT_EQ(driver.host.read<std::uint32_t>(0, limits::kErrorBuffer), 0u);
 	driver.write_mtt(driver.async.buffer.mtt_offset, 0); // not present
@@ -146,7 +146,7 @@ TEST_F(EventQueueTest, UnmappedBufferStopsTheQueue)
 	raise();
 }
 
-TEST_F(EventQueueTest, InvalidContextsAreRefused)
+TEST_F(EventQueueTest, InvalidEqContextsAreRefused)
 {
 	EqContext context{};
 	EqContext::log_size.set(context.bytes, 3);

@@ -305,7 +305,7 @@ TEST_F(ManagementTest, SmpWithAWrongMkeyIsNotAnswered)
 	EXPECT_EQ(ask(write).header.status, 0);
 }
 
-TEST_F(ManagementTest, SetPortAlwaysSetsTheCapabilityMask)
+TEST_F(ManagementTest, SetPortSetsTheCapabilityMaskAndRefusesTooManyVls)
 {
 	Mailbox mailbox(0x100);
 	SetPort::capability_mask.set(mailbox.data(), 0x02010842);

@@ -131,7 +131,7 @@ TEST_F(MemoryTableTest, PhysicalAddressMrNeedsNoPageList)
 	EXPECT_EQ(ranges.at(0).address, 0x123456u);
 }
 
-TEST_F(MemoryTableTest, ReservedLkeyRequiresPermission)
+TEST_F(MemoryTableTest, ReservedLkeyIsValidOnlyForLocalAccessByQpsThatEnableIt)
 {
 	KeyUse use{limits::kReservedLkey, KeyAccess::local_write, kPd, 1, true};
 	EXPECT_EQ(memory().resolve(use, 0x4000, 16, ranges), MemoryError::none);
@@ -322,7 +322,7 @@ TEST_F(MemoryTableTest, InvalidMptCommandsAreRefused)
 }
 
 // The data path is notified of a removed key before the command has completed.
-TEST_F(MemoryTableTest, DestroyingAKeyNotifiesTheTransport)
+TEST_F(MemoryTableTest, DestroyingAMemoryKeyIsReportedToTheTransportEngine)
 {
 	ASSERT_EQ(create(), Status::ok);
 	EXPECT_TRUE(memory().holds(kKey));
@@ -341,7 +341,7 @@ TEST_F(MemoryTableTest, DestroyingAKeyNotifiesTheTransport)
 
 // When guest memory is removed or added, no key is valid for a moment, and then all former keys are
 // valid again.
-TEST_F(MemoryTableTest, RemovingGuestMemoryNotifiesTheTransport)
+TEST_F(MemoryTableTest, RemovingGuestMemoryIsReportedToTheTransportEngine)
 {
 	constexpr std::uint64_t elsewhere = 1ull << 40;
 	ASSERT_EQ(create(), Status::ok);

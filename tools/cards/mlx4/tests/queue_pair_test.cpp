@@ -152,7 +152,7 @@ TEST_F(QueuePairTest, TransportIsNotifiedOfEachQpStateTransition)
 	EXPECT_EQ(driver.context().queue_pair(kQpn), nullptr);
 }
 
-TEST_F(QueuePairTest, QpnsThatDifferInHighBitsAreDifferentQps)
+TEST_F(QueuePairTest, QpNumbersThatDifferOnlyInHighBitsAreDifferentQps)
 {
 	// The table index has 10 bits; drivers choose the other bits freely.
 	const std::uint32_t qpn = 0xabc000 | kQpn;

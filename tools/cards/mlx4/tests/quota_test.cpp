@@ -186,7 +186,7 @@ TEST_F(Quota, InitHcaRefusesTablesAboveTheMaximumSize)
 }
 
 // Entries of a key table must not cross pages, and the table must not wrap around.
-TEST_F(Quota, KeyTableMustBeAlignedAndNotWrapAround)
+TEST_F(Quota, InitHcaRefusesAnMptTableThatIsUnalignedOrWrapsAround)
 {
 	driver.bring_up();
 	const auto at = [&](std::uint64_t base) {

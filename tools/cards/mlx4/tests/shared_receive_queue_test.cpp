@@ -80,7 +80,7 @@ TEST_F(SharedReceiveQueueTest, DoorbellCounterWrapsAroundAt16Bits)
 	EXPECT_FALSE(queue().take());
 }
 
-TEST_F(SharedReceiveQueueTest, LimitEventFiresOncePerArm)
+TEST_F(SharedReceiveQueueTest, SrqLimitEventIsRaisedOnceEachTimeTheLimitIsArmed)
 {
 	posted(5);
 	ASSERT_EQ(driver.immediate(Opcode::arm_srq, kSrqn, 4).status, Status::ok);
@@ -99,7 +99,7 @@ TEST_F(SharedReceiveQueueTest, LimitEventFiresOncePerArm)
 	EXPECT_EQ(SrqContext::limit.get(result.out.data()), 0u);
 }
 
-TEST_F(SharedReceiveQueueTest, OutOfRangeLinksAndCountersAreClampedToTheQueue)
+TEST_F(SharedReceiveQueueTest, OutOfRangeWqeLinksAndDoorbellCountersAreClampedToTheQueue)
 {
 	link(0, 0xffff);
 	posted(0x8000);
@@ -110,14 +110,14 @@ TEST_F(SharedReceiveQueueTest, OutOfRangeLinksAndCountersAreClampedToTheQueue)
 	EXPECT_LT(*next, 8);
 }
 
-TEST_F(SharedReceiveQueueTest, UnmappedBufferRaisesOneCatastrophicEvent)
+TEST_F(SharedReceiveQueueTest, UnmappedSrqBufferRaisesOneSrqCatastrophicErrorEvent)
 {
 	posted(5);
 	driver.write_mtt(buffer.mtt_offset, 0);
 	expect_failure();
 }
 
-TEST_F(SharedReceiveQueueTest, InjectedSrqFaultRaisesOneCatastrophicEvent)
+TEST_F(SharedReceiveQueueTest, InjectedSrqFaultRaisesOneSrqCatastrophicErrorEvent)
 {
 	posted(5);
 	EXPECT_TRUE(queue().take());
@@ -125,7 +125,7 @@ TEST_F(SharedReceiveQueueTest, InjectedSrqFaultRaisesOneCatastrophicEvent)
 	expect_failure();
 }
 
-TEST_F(SharedReceiveQueueTest, InvalidContextsAreRefused)
+TEST_F(SharedReceiveQueueTest, InvalidSrqContextsAreRefused)
 {
 	const auto create = [&](std::uint32_t srqn) {
 		return driver.command(Opcode::sw2hw_srq, srqn, 0, context.bytes).status;

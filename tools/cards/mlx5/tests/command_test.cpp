@@ -123,7 +123,7 @@ TEST_F(Mlx5Commands, InvalidCommandEntriesAreRefused)
 		<< "no entry has enabled the card";
 }
 
-TEST_F(Mlx5Commands, BringUpOrderIsEnforced)
+TEST_F(Mlx5Commands, InitialisationCommandsOutOfOrderAreRefused)
 {
 	driver.set_command_queue();
 	EXPECT_EQ(driver.command(Opcode::init_hca).status, Status::bad_system_state);

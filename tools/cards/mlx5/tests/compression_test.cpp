@@ -86,7 +86,7 @@ public:
 };
 
 // Messages that arrive together. Later ones are not part of the session.
-TEST_F(Mlx5Compression, ReceivedMessagesAreCompressed)
+TEST_F(Mlx5Compression, ReceiveCqesThatArriveTogetherAreCompressed)
 {
 	create(4);
 	const auto [one, two] = driver.make_pair(cq);
@@ -118,7 +118,7 @@ TEST_F(Mlx5Compression, ReceivedMessagesAreCompressed)
 	EXPECT_EQ(Cqe::wqe_counter.get(driver.entry(cq, 3).bytes), 3u);
 }
 
-TEST_F(Mlx5Compression, SendCompletionsKeepTheirIndexAndOpcode)
+TEST_F(Mlx5Compression, CompressedSendCqesHaveTheirWqeIndexAndOpcode)
 {
 	create(4);
 	const auto [one, two] = driver.make_pair(cq);

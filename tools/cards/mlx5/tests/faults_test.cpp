@@ -45,7 +45,7 @@ public:
 	std::uint32_t index = 0, entries = 0, events = 0;
 };
 
-TEST_F(Mlx5Faults, EachCqeFaultCorruptsOnlyItsField)
+TEST_F(Mlx5Faults, EachInjectedCqeFaultCorruptsOnlyItsField)
 {
 	arm(Fault::cqe_number);
 	Cqe cqe = complete();
@@ -69,7 +69,7 @@ TEST_F(Mlx5Faults, EachCqeFaultCorruptsOnlyItsField)
 	EXPECT_EQ(Cqe::owner.get(cqe.bytes), 0u);
 }
 
-TEST_F(Mlx5Faults, EachEqeFaultCorruptsOnlyItsField)
+TEST_F(Mlx5Faults, EachInjectedEqeFaultCorruptsOnlyItsField)
 {
 	arm(Fault::eqe_number);
 	Eqe entry = event();

@@ -158,7 +158,7 @@ TEST(Mlx5GatewayTime, UnusedGatewayIsUnlockedAfterTenSeconds)
 	EXPECT_EQ(driver.card.capability_read(gateway::semaphore), 2u);
 }
 
-TEST_F(Mlx5Gateway, DeviceIdIsReadThroughTheRegisterSpace)
+TEST_F(Mlx5Gateway, DeviceIdIsReadThroughTheAddressSpaceOfRegisters)
 {
 	ASSERT_TRUE(select(gateway::Space::registers));
 	EXPECT_EQ(load(gateway::device_id), gateway::connectx_5);
@@ -196,7 +196,7 @@ TEST_F(Mlx5Gateway, SecondProgramCannotTakeASemaphoreUntilTheFirstHasReleasedIt)
 	EXPECT_EQ(load(last + 4), 0u) << "beyond the last";
 }
 
-TEST_F(Mlx5Gateway, GeneralInformationDescribesTheCard)
+TEST_F(Mlx5Gateway, MgirRegisterReportsDeviceIdPortsFirmwareVersionAndBoardId)
 {
 	Bytes out(GeneralInformation::size);
 	ASSERT_EQ(read_register(GeneralInformation::number, out), RegisterAccess::ok);
@@ -208,7 +208,7 @@ TEST_F(Mlx5Gateway, GeneralInformationDescribesTheCard)
 		     limits::kBoardId);
 }
 
-TEST_F(Mlx5Gateway, FirmwareInformationListsOneComponent)
+TEST_F(Mlx5Gateway, McqsAndMcqiRegistersReportOneFirmwareComponent)
 {
 	Bytes status(ComponentStatus::size);
 	ASSERT_EQ(read_register(ComponentStatus::number, status), RegisterAccess::ok);
@@ -253,7 +253,7 @@ TEST_F(Mlx5Gateway, FirmwareInformationListsOneComponent)
 }
 
 // A program reads a text in parts.
-TEST_F(Mlx5Gateway, ProgramCanReadAnInformationStringInParts)
+TEST_F(Mlx5Gateway, MqisRegisterReturnsTheModelNameInPartsOf8Bytes)
 {
 	using hw::mlx5::InformationString;
 	const std::string name = limits::kProductName;
@@ -279,7 +279,7 @@ TEST_F(Mlx5Gateway, ProgramCanReadAnInformationStringInParts)
 	EXPECT_EQ(read(3, 0, 8), "") << "a text that the card does not have";
 }
 
-TEST_F(Mlx5Gateway, CapabilitiesReportTheImplementedRegisters)
+TEST_F(Mlx5Gateway, McamRegisterReportsTheImplementedRegisters)
 {
 	Bytes out(RegisterCapabilities::size);
 	ASSERT_EQ(read_register(RegisterCapabilities::number, out), RegisterAccess::ok);

@@ -83,7 +83,7 @@ TEST_F(Mlx5Memory, MemoryRegionMayStartWithinAPage)
 	EXPECT_EQ(resolve(key, ~std::uint64_t{0}, 2), MemoryError::bounds);
 }
 
-TEST_F(Mlx5Memory, MkeyVariantRightsPdAndQpAreChecked)
+TEST_F(Mlx5Memory, AccessWithAWrongMkeyVariantRightPdOrQpIsRefused)
 {
 	MkeyContext given = context(MkeyMode::pages, 0, 4096);
 	MkeyContext::remote_write.set(given.bytes, 0);
@@ -148,7 +148,7 @@ TEST_F(Mlx5Memory, MkeysAreInvalidWithoutBusMastering)
 }
 
 // Pieces of other keys can have any length. All properties of the other key are checked.
-TEST_F(Mlx5Memory, KlmEntriesReferToOtherMkeys)
+TEST_F(Mlx5Memory, AddressesAreTranslatedThroughTheMkeysOfKlmEntries)
 {
 	const std::uint32_t inner =
 		make(context(MkeyMode::pages, 0, 8192), pages({0x200000, 0x300000}));
@@ -205,7 +205,7 @@ TEST_F(Mlx5Memory, KlmEntriesNeedLocalAccessRights)
 
 // When a region's key is invalidated, the transport must end packets in flight that use it through
 // a window (Engine::key_gone()).
-TEST_F(Mlx5Memory, InvalidatingAnMkeyIsReportedOnlyIfUsedThroughAKlmMkey)
+TEST_F(Mlx5Memory, InvalidatedMkeyIsReportedOnlyIfItWasAccessedThroughAKlmMkey)
 {
 	MemoryKeys &memory = driver.card.context()->memory;
 	const std::uint32_t region = make(context(MkeyMode::pages, 0, 4096), pages({0x200000}));

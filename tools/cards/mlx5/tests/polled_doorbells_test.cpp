@@ -206,7 +206,7 @@ TEST_F(Mlx5PolledDoorbells, SendQueuesAreProcessedEvenIfTheirDoorbellsAreOverwri
 	EXPECT_TRUE(driver.run_until_entry(cq, queues - 1));
 }
 
-TEST_F(Mlx5PolledDoorbells, FirstArmTakesEffectIfItsDoorbellIsOverwritten)
+TEST_F(Mlx5PolledDoorbells, FirstCqArmTakesEffectIfItsDoorbellIsOverwritten)
 {
 	const auto cq = driver.make_cq(4), other = driver.make_cq(4);
 	const auto [one, two] = driver.make_pair(cq);
@@ -220,7 +220,7 @@ TEST_F(Mlx5PolledDoorbells, FirstArmTakesEffectIfItsDoorbellIsOverwritten)
 	EXPECT_EQ(events(), 1u);
 }
 
-TEST_F(Mlx5PolledDoorbells, LaterArmTakesEffectIfItsDoorbellIsOverwritten)
+TEST_F(Mlx5PolledDoorbells, LaterCqArmTakesEffectIfItsDoorbellIsOverwritten)
 {
 	const auto cq = driver.make_cq(4), other = driver.make_cq(4);
 	const auto [one, two] = driver.make_pair(cq);
@@ -235,7 +235,7 @@ TEST_F(Mlx5PolledDoorbells, LaterArmTakesEffectIfItsDoorbellIsOverwritten)
 	EXPECT_EQ(events(), 2u);
 }
 
-TEST_F(Mlx5PolledDoorbells, ArmRaisesAnEventImmediatelyIfACqeIsUnreported)
+TEST_F(Mlx5PolledDoorbells, CqArmRaisesAnEventImmediatelyIfACqeIsUnreported)
 {
 	const auto cq = driver.make_cq(4);
 	const auto [one, two] = driver.make_pair(cq);
@@ -247,7 +247,7 @@ TEST_F(Mlx5PolledDoorbells, ArmRaisesAnEventImmediatelyIfACqeIsUnreported)
 
 // Otherwise the number of pending events could exceed that of sequence numbers, and a later arm
 // could have the same word as an earlier one.
-TEST_F(Mlx5PolledDoorbells, EachArmSequenceNumberRaisesAtMostOneEvent)
+TEST_F(Mlx5PolledDoorbells, EachCqArmSequenceNumberRaisesAtMostOneEvent)
 {
 	const auto cq = driver.make_cq(4);
 	const auto [one, two] = driver.make_pair(cq);
@@ -309,7 +309,7 @@ TEST_F(Mlx5PolledDoorbells, AllocatedUarPageIsZeroed)
 	EXPECT_EQ(place(page, 0x100).load(), 0u);
 }
 
-TEST_F(Mlx5PolledDoorbells, NextGuestGetsANewDoorbellFile)
+TEST_F(Mlx5PolledDoorbells, NewUarFileIsCreatedWhenTheGuestDisconnectsButNotOnReset)
 {
 	const auto inode = [&] {
 		struct stat status{};
@@ -342,7 +342,7 @@ TEST_F(Mlx5PolledDoorbells, CqArmIsDetectedWhileManySendDoorbellsAreRung)
 	EXPECT_EQ(events(), 1u);
 }
 
-TEST_F(Mlx5PolledDoorbells, SendQueueIsProcessedIfAnotherIsCreatedDuringAPollingRound)
+TEST_F(Mlx5PolledDoorbells, SendQueueIsProcessedIfAnotherSendQueueIsCreatedDuringPolling)
 {
 	const auto cq = driver.make_cq(4);
 	std::vector<TinyDriver::Qp> qps;
@@ -354,7 +354,7 @@ TEST_F(Mlx5PolledDoorbells, SendQueueIsProcessedIfAnotherIsCreatedDuringAPolling
 	EXPECT_TRUE(driver.run_until_entry(cq, 0));
 }
 
-TEST_F(Mlx5PolledDoorbells, CqArmIsDetectedIfAnotherCqIsCreatedDuringAPollingRound)
+TEST_F(Mlx5PolledDoorbells, CqArmIsDetectedIfAnotherCqIsCreatedDuringPolling)
 {
 	std::vector<TinyDriver::Cq> cqs;
 	for (unsigned i = 0; i < kManyQueues; ++i)
@@ -370,7 +370,7 @@ TEST_F(Mlx5PolledDoorbells, CqArmIsDetectedIfAnotherCqIsCreatedDuringAPollingRou
 	EXPECT_TRUE(driver.host.loop().run_until([&] { return events() == 2; }));
 }
 
-TEST_F(Mlx5PolledDoorbells, DoorbellRecordsArePolledIfTheMappedFileIsUnknown)
+TEST_F(Mlx5PolledDoorbells, DoorbellRecordsArePolledIfTheMappedUarFileIsUnknown)
 {
 	forget_file();
 	const auto cq = driver.make_cq(4);
@@ -385,7 +385,7 @@ TEST_F(Mlx5PolledDoorbells, DoorbellRecordsArePolledIfTheMappedFileIsUnknown)
 
 // The numbers of queues are those at which one pass ends, and such that the last pass of a round
 // ends within a page.
-TEST_F(Mlx5PolledDoorbells, RecordsOfManyQueuesArePolledWithPausesIfTheMappedFileIsUnknown)
+TEST_F(Mlx5PolledDoorbells, ManyDoorbellRecordsArePolledInPassesIfTheMappedUarFileIsUnknown)
 {
 	for (const unsigned queues : {64u, 150u}) {
 		SCOPED_TRACE(queues);

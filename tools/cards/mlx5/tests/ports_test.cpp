@@ -140,7 +140,7 @@ TEST_F(Mlx5Ports, SmaSupportsMlnxExtendedPortInfo)
 	EXPECT_EQ(smp.data[15], 0u) << "no FDR-10";
 }
 
-TEST(Mlx5Card, OnlyOneOrTwoPortsAreAccepted)
+TEST(Mlx5Card, CardWithoutPortsOrWithMoreThanTwoPortsIsRefused)
 {
 	fabric::Fabric fabric;
 	fabric::Port &port = fabric.add_port("test");

@@ -33,7 +33,7 @@ public:
 
 // Registers are reported by their bus addresses, which depend on where the guest has placed the
 // BAR.
-TEST_F(Mthca, QueryFwReturnsBusAddresses)
+TEST_F(Mthca, QueryFwReturnsBusAddressesOfRegisters)
 {
 	const Result said = driver.command(Opcode::query_fw, 0, 0, {}, QueryFw::size);
 	ASSERT_EQ(said.status, Status::ok);
@@ -46,7 +46,7 @@ TEST_F(Mthca, QueryFwReturnsBusAddresses)
 }
 
 // Packets in flight must not read memory that the guest has removed.
-TEST(MthcaMemory, RemovingGuestMemoryNotifiesTheTransport)
+TEST(MthcaMemory, RemovingGuestMemoryIsReportedToTheTransportEngine)
 {
 	constexpr std::uint64_t elsewhere = 1ull << 40;
 	fabric::Fabric fabric;
@@ -205,7 +205,7 @@ TEST_F(Mthca, MptEntrySpecifiesThePageListByItsIcmAddress)
 }
 
 // Armed faults occur as often as requested, where the driver can detect them.
-TEST_F(Mthca, ArmedFaultsOccurTheRequestedNumberOfTimes)
+TEST_F(Mthca, InjectedFaultsOccurTheRequestedNumberOfTimes)
 {
 	driver.bring_up();
 	Faults &faults = driver.card.faults();
@@ -429,7 +429,7 @@ TEST_F(MthcaTraffic, LinkedWqesWrapAroundTheQueue)
 }
 
 // Each completion fault changes only its own field.
-TEST_F(MthcaTraffic, EachCqeFaultCorruptsOnlyItsField)
+TEST_F(MthcaTraffic, EachInjectedCqeFaultCorruptsOnlyItsField)
 {
 	const std::uint64_t data = driver.allocate(4096);
 	const auto complete = [&](Fault fault) {

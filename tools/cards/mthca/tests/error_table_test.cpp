@@ -373,7 +373,7 @@ protected:
 
 // A doorbell before RTS does nothing (IBA 10.8.2). The next doorbell executes the request, which is
 // still in the queue.
-TEST_P(MthcaStates, DoorbellsBeforeRtsAreIgnored)
+TEST_P(MthcaStates, SendDoorbellsBeforeTheRtsStateAreIgnored)
 {
 	post_send();
 	if (first_state == QpState::init)

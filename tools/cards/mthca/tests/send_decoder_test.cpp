@@ -148,7 +148,7 @@ TEST(SendDecoder, InvalidOrUnsupportedWqesAreRefused)
 }
 
 // Arbitrary bit patterns are decoded safely, and decoded requests are consistent.
-TEST(SendDecoder, RandomBytesAreDecodedSafely)
+TEST(SendDecoder, RandomWqesAreRefusedOrDecodedWithinTheirBounds)
 {
 	constexpr unsigned seed = 20261122;
 	std::mt19937 random(seed);

@@ -62,7 +62,7 @@ TEST_F(MthcaShared, LinkedWqesAreConsumedInLinkOrder)
 
 // The limit event is raised once until the limit is set again. A list that cannot be read puts the
 // SRQ into the error state.
-TEST_F(MthcaShared, LimitEventIsRaisedOncePerArm)
+TEST_F(MthcaShared, SrqLimitEventIsRaisedOnceEachTimeTheLimitIsArmed)
 {
 	driver.bring_up();
 	const std::uint64_t buffer = make_shared_queue();

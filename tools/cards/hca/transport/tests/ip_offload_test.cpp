@@ -69,7 +69,7 @@ Bytes tcp_packet(std::size_t data)
 } // namespace
 
 /* The fast sum equals the slow one for every length and alignment. */
-TEST(OnesComplement, SumMatchesTheDefinition)
+TEST(OnesComplement, FastSumEqualsTheSimpleSumForEveryLengthAndAlignment)
 {
 	std::mt19937 random(5);
 	Bytes bytes(600);

@@ -47,7 +47,7 @@ TEST(LinkedReceives, LinkedWqesAreConsumedInLinkOrder)
 }
 
 /* An invalid link or record is clamped to an entry of the list. */
-TEST(LinkedReceives, InvalidLinkOrDoorbellRecordIsClampedToTheQueue)
+TEST(LinkedReceives, OutOfRangeWqeLinkOrDoorbellRecordIsClampedToTheQueue)
 {
 	BackwardList list;
 	list.record = 0xffff;
@@ -58,7 +58,7 @@ TEST(LinkedReceives, InvalidLinkOrDoorbellRecordIsClampedToTheQueue)
 	EXPECT_EQ(list.wqe_offset(6), 2u * list.stride());
 }
 
-TEST(LinkedReceives, LimitEventIsRaisedOncePerArm)
+TEST(LinkedReceives, SrqLimitEventIsRaisedOnceEachTimeTheLimitIsArmed)
 {
 	BackwardList list(2);
 	list.record = 3;
@@ -73,7 +73,7 @@ TEST(LinkedReceives, LimitEventIsRaisedOncePerArm)
 	EXPECT_EQ(list.limit(), 0);
 }
 
-TEST(LinkedReceives, UnreadableLinkFailsTheQueuePermanently)
+TEST(LinkedReceives, UnreadableWqeLinkFailsTheReceiveQueuePermanently)
 {
 	BackwardList list;
 	ReceiveWork work;

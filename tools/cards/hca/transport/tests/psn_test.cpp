@@ -30,7 +30,7 @@ TEST(Psn, ComparisonIsModulo24Bits)
 }
 
 /* The ACK timeout doubles with each step, and 0 is none (IBA 9.7.6.1.3). */
-TEST(Timing, AckTimeoutIsExponential)
+TEST(Timing, LocalAckTimeoutIs4096NanosecondsTimesTwoToTheCode)
 {
 	EXPECT_FALSE(ack_timeout(0));
 	EXPECT_EQ(*ack_timeout(14), std::chrono::nanoseconds(4096LL << 14));

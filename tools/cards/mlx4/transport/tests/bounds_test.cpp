@@ -129,7 +129,7 @@ TEST_F(Bounds, LsoSendWaitsForLinkCreditsAndOtherQpsCanSendMeanwhile)
 }
 
 /* A credit wakes only QPs that wait for its VL. */
-TEST_F(Bounds, CreditWakesOnlyQpsWaitingForItsVl)
+TEST_F(Bounds, LinkCreditWakesOnlyQpsThatWaitForTheVlOfTheCredit)
 {
 	a.card().port(1)->managed().sl_to_vl.set_vl(1, 1);
 	QueuePair &into = datagram_qp(b, cq_b);
@@ -216,7 +216,7 @@ TEST_F(Bounds, RnrRetriesOfAQpUseOneTimer)
 }
 
 /* QPs that are due at the same time are processed in slices. */
-TEST_F(Bounds, AtMostOneSliceOfDueTimersIsProcessedPerLoopIteration)
+TEST_F(Bounds, NumberOfExpiredQpTimersProcessedPerLoopIterationIsLimited)
 {
 	constexpr std::uint32_t qps = 200;
 	QpOptions options;
@@ -364,7 +364,7 @@ TEST_F(Bounds, MemoryUsedForCopiesOfDataInFlightIsLimited)
  * While a packet is delivered to the maximum number of members, other packets are processed in
  * between.
  */
-TEST_F(Bounds, MulticastToManyMembersIsDeliveredInSlices)
+TEST_F(Bounds, PacketsToOtherQpsAreDeliveredDuringMulticastToManyMembers)
 {
 	CompletionQueue &cq = b.create_cq(14);
 	QpOptions options = of(ServiceType::ud);

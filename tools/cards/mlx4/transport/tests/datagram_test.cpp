@@ -96,7 +96,7 @@ TEST_F(Datagram, UdSendIsDelivered)
  * Packets address QP0 by number 0 on VL 15. If they could use the number that its driver uses, any
  * datagram could reach it.
  */
-TEST_F(Datagram, Qp0IsAddressedByQpNumberZeroOnly)
+TEST_F(Datagram, PacketsReachQp0OnlyByQpNumberZero)
 {
 	b.card().special_qps.set(kSpecialBase);
 	QpOptions options = ud();
@@ -413,7 +413,7 @@ TEST_F(Datagram, MulticastPacketWithoutTheMulticastQpnIsDropped)
 }
 
 /* A datagram to the port's own LID is delivered without a link. */
-TEST_F(Datagram, LoopbackNeedsNoLink)
+TEST_F(Datagram, DatagramToTheSendersOwnLidIsDeliveredWithoutALink)
 {
 	QueuePair &from = make(a, cq_a), &into = make(a, cq_a);
 	Region data = a.region(64), room = a.region(4096);

@@ -65,7 +65,7 @@ public:
 } // namespace
 
 /* HW2SW_MPT of the region is executed while a packet is on a long link. */
-TEST_F(GuestMemoryLease, DestroyingTheKeyRevokesTheLease)
+TEST_F(GuestMemoryLease, MemoryIsNotReadAfterItsMrWasDestroyed)
 {
 	link.set_faults({.delay = std::chrono::milliseconds(20)});
 	a.post_send(*qp_a, write(to, from.piece()));
@@ -75,7 +75,7 @@ TEST_F(GuestMemoryLease, DestroyingTheKeyRevokesTheLease)
 }
 
 /* The command is 2RST_QP. */
-TEST_F(GuestMemoryLease, ResettingTheQpRevokesTheLease)
+TEST_F(GuestMemoryLease, MemoryIsNotReadAfterTheQpWasReset)
 {
 	a.post_send(*qp_a, write(to, from.piece()));
 	a.destroy(*qp_a);
@@ -86,7 +86,7 @@ TEST_F(GuestMemoryLease, ResettingTheQpRevokesTheLease)
 /*
  * After 2ERR, the completion of the flushed request shows the guest that it may reuse the buffer.
  */
-TEST_F(GuestMemoryLease, MovingTheQpToErrorRevokesTheLease)
+TEST_F(GuestMemoryLease, MemoryIsNotReadAfterTheQpEnteredTheErrorState)
 {
 	a.post_send(*qp_a, write(to, from.piece()));
 	a.modify(*qp_a, QpState::err);
@@ -98,7 +98,7 @@ TEST_F(GuestMemoryLease, MovingTheQpToErrorRevokesTheLease)
  * Bus mastering is disabled, or guest memory is removed, for example unplugged
  * (Card::memory_changed()).
  */
-TEST_F(GuestMemoryLease, RemovingTheMemoryRevokesTheLease)
+TEST_F(GuestMemoryLease, MemoryIsNotReadAfterTheGuestRemovedIt)
 {
 	link.set_faults({.delay = std::chrono::milliseconds(20)});
 	a.post_send(*qp_a, write(to, from.piece()));
@@ -109,7 +109,7 @@ TEST_F(GuestMemoryLease, RemovingTheMemoryRevokesTheLease)
 }
 
 /* The same applies to a key of memory that the peer reads. */
-TEST_F(GuestMemoryLease, DestroyingTheKeyReadByAPeerRevokesTheLease)
+TEST_F(GuestMemoryLease, PeerReadsNoMemoryAfterItsMrWasDestroyed)
 {
 	answer_a_read(from.key);
 	a.destroy_key(from.key);
@@ -118,7 +118,7 @@ TEST_F(GuestMemoryLease, DestroyingTheKeyReadByAPeerRevokesTheLease)
 }
 
 /* The key is invalidated by a request; the lease ends before its completion. */
-TEST_F(GuestMemoryLease, InvalidatingTheKeyRevokesTheLease)
+TEST_F(GuestMemoryLease, PeerReadsNoMemoryAfterItsRkeyWasInvalidated)
 {
 	const std::uint32_t key = a.free_key(1);
 	const std::uint64_t list = a.allocate(8);
@@ -142,7 +142,7 @@ TEST_F(GuestMemoryLease, InvalidatingTheKeyRevokesTheLease)
 }
 
 /* Destroying a key does not affect data that is sent with another one. */
-TEST_F(GuestMemoryLease, DestroyingAKeyDoesNotAffectOtherKeys)
+TEST_F(GuestMemoryLease, DestroyingAnMrDoesNotAbortTransfersFromOtherMrs)
 {
 	reconnect({.ack_timeout = 20, .retry_count = 0});
 	Region other = a.region(64);
@@ -153,7 +153,7 @@ TEST_F(GuestMemoryLease, DestroyingAKeyDoesNotAffectOtherKeys)
 }
 
 /* A request that may not invalidate a key ends no lease. */
-TEST_F(GuestMemoryLease, RejectedInvalidationRevokesNoLease)
+TEST_F(GuestMemoryLease, RejectedInvalidationDoesNotAbortTransfers)
 {
 	reconnect({.ack_timeout = 20, .retry_count = 0});
 	QueuePair &outsider = a.create_qp({}, cq_a, cq_a), &peer = b.create_qp({}, cq_b, cq_b);
@@ -174,7 +174,7 @@ TEST_F(GuestMemoryLease, RejectedInvalidationRevokesNoLease)
 }
 
 /* Data sent with more keys than a QP may have leases for is copied, and arrives. */
-TEST_F(GuestMemoryLease, DataIsCopiedIfTheQpHasTheMaximumNumberOfLeases)
+TEST_F(GuestMemoryLease, MessagesFromMoreMrsThanTheLeaseLimitOfAQpArrive)
 {
 	constexpr unsigned count = 128, bytes = 16;
 	reconnect({.log_send = 8});

@@ -54,7 +54,7 @@ TEST(SendRequest, JoinsInlineDataSplitAt64Bytes)
 }
 
 /* Each service has its own opcodes. All other opcodes are a local QP operation error. */
-TEST(SendRequest, RefusesOpcodesThatTheServiceDoesNotSupport)
+TEST(SendRequest, RefusesOpcodesThatTheTransportServiceDoesNotSupport)
 {
 	SendRequest request;
 	auto refused = [&](WqeOpcode opcode, ServiceType service) {
@@ -107,7 +107,7 @@ TEST(SendRequest, RejectsInvalidResponseBuffers)
 }
 
 /* Arbitrary bit patterns are decoded safely, and decoded requests are consistent. */
-TEST(SendRequest, RandomBytesAreDecodedSafely)
+TEST(SendRequest, RandomWqesAreRefusedOrDecodedWithinTheirBounds)
 {
 	constexpr unsigned seed = 20261121;
 	std::mt19937 random(seed);
