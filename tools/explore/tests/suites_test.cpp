@@ -35,11 +35,11 @@ TEST(Explorer, Notify09PollerLosesNoCompletion)
 {
 	expect_holds("explore_notify", 200);
 }
-TEST(Explorer, Lock11DeviceRegistrySurvivesRaces)
+TEST(Explorer, Lock11DeviceRegistryTestsPassUnderRandomSchedules)
 {
 	expect_holds("core_registry", 50);
 }
-TEST(Explorer, EventsAreDeliveredToAllHandlers)
+TEST(Explorer, UnaffiliatedEventsReachEveryEventHandlerOfTheDevice)
 {
 	expect_holds("core_events.event_02_unaffiliated_event_reaches_every_device_handler", 50);
 }
@@ -61,7 +61,7 @@ TEST(Explorer, UnansweredMadRequestsAreRetriedAndTimeOut)
 	expect_holds("mad_recovery.mgmt_03_stalled_sends_complete_when_the_qp_fails", 3);
 }
 /* The second case has a million steps. */
-TEST(Explorer, SpecialQueuePairsRecoverFromErrors)
+TEST(Explorer, MadQueuePairsRecoverFromErrors)
 {
 	expect_holds("mad_life_card.mgmt_03_sends_fail_while_the_special_qp_cannot_recover", 2);
 	expect_holds("mad_recovery.mgmt_03_special_qp_recovers_even_if_a_recovery_step_fails_once",
@@ -76,11 +76,11 @@ TEST(Explorer, IpoibDestinationsCanBeRemovedDuringIteration)
 {
 	expect_holds("explore_destinations", 1000);
 }
-TEST(Explorer, Lock04AddressIsNotTorn)
+TEST(Explorer, Lock04ConcurrentlyModifiedAddressHandleIsNotReadTorn)
 {
 	expect_holds("explore_addresses", 200);
 }
-TEST(Explorer, ResourceTrackingSurvivesRaces)
+TEST(Explorer, ResourceTrackingTestsPassUnderRandomSchedules)
 {
 	expect_holds("explore_resources", 100);
 }
@@ -104,7 +104,7 @@ TEST(Explorer, IpoibChildCanBeDeletedDuringDeviceRemoval)
 {
 	expect_holds("explore_ipoib.child_can_be_deleted_during_device_removal", 100);
 }
-TEST(Explorer, IpoibInterfaceCanBeClosedDuringJoin)
+TEST(Explorer, IpoibInterfaceCanBeClosedDuringMulticastJoin)
 {
 	expect_holds("explore_ipoib.interface_closed_during_a_join_leaves_all_multicast_groups",
 		     100);
@@ -131,7 +131,7 @@ TEST(Explorer, TestsOfDriverAndEmulatedCardPassUnderRandomSchedules)
 	expect_holds("explore_mthca", 60);
 }
 /* Adds the management agents and IP over InfiniBand. */
-TEST(Explorer, DeviceCanBeRemovedDuringJoin)
+TEST(Explorer, IpoibDeviceCanBeRemovedDuringMulticastJoin)
 {
 	expect_holds("explore_on_a_card", 10);
 }

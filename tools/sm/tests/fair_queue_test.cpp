@@ -80,7 +80,7 @@ TEST_F(FairQueueTest, NewSourceIsServedBeforeBackloggedSources)
 	EXPECT_EQ(std::vector<ib::Lid>{2}, finished);
 }
 
-TEST_F(FairQueueTest, UrgentMadsOvertakeRequestsOfTheSameSource)
+TEST_F(FairQueueTest, MadsQueuedAsUrgentOvertakeRequestsOfTheSameSource)
 {
 	ASSERT_TRUE(push(1, 100'000));
 	serve(1000);

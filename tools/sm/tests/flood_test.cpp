@@ -98,7 +98,7 @@ TEST_F(Flood, FloodingHostDoesNotDelayRequestsOfOtherHosts)
 	EXPECT_EQ(0u, flooder.received.size()) << "requests of the flood that were answered first";
 }
 
-TEST_F(Flood, LargeRequestsAreProcessedInSlices)
+TEST_F(Flood, LargeSaRequestsAreAnsweredInSeveralEventLoopIterations)
 {
 	flood(2);
 	lab.reactor.turn(Clock::time_point::min());
@@ -218,7 +218,7 @@ TEST_F(Flood, FloodSlowsTheSweepByLessThanAFactorOfTwo)
 }
 
 // A subnet manager that is being stopped, and other tasks of its loop, wait for at most one slice.
-TEST_F(Flood, EventLoopRunsAfterEachSlice)
+TEST_F(Flood, AmountOfSaWorkPerEventLoopIterationIsLimited)
 {
 	flood();
 	const std::int64_t before = sm.status().served;

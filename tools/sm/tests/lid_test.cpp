@@ -34,7 +34,7 @@ bool operator==(const LidTable::Entry &a, const LidTable::Entry &b)
 }
 
 // The next subnet manager loads all stored LIDs, and stores them in the same order.
-TEST_F(Lids, StoredLidsAreLoadedByTheNextManager)
+TEST_F(Lids, StoredLidsAreLoadedByTheNextSubnetManager)
 {
 	LidTable table;
 	table.restore({{0x20, 4, 2}, {0x10, 9, 0}});

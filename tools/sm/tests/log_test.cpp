@@ -12,7 +12,7 @@ namespace
 
 using namespace testing;
 
-TEST(SmLog, NodeDescriptionsAreEscaped)
+TEST(SmLog, ControlCharactersInNodeDescriptionsAreEscapedInTheLog)
 {
 	Lab lab;
 	fabric::Switch &sw = lab.fabric.add_switch({.name = "sw", .ports = 4});

@@ -15,7 +15,7 @@ namespace
 
 using namespace testing;
 using Path = ib::PathRecord;
-TEST_F(SaTest, IpoibBroadcastGroupExists)
+TEST_F(SaTest, JoinOfTheIpoibBroadcastGroupReturnsTheGroupsParameters)
 {
 	auto answer = join(a, ib::ipoib_broadcast_gid(0xffff), kJoinMask);
 	ASSERT_TRUE(answer);
@@ -63,7 +63,7 @@ TEST_F(SaTest, SameSeedGivesTheSameCorruptedReplies)
 	EXPECT_EQ(60u, sm.reply_corrupter().corrupted());
 }
 
-TEST_F(SaTest, MulticastReachesAllMembersAndNoOthersAfterTheJoinResponse)
+TEST_F(SaTest, MulticastReachesExactlyTheGroupMembersAfterTheJoinResponse)
 {
 	fabric::Port &end = lab.fabric.add_port("listener");
 	for (Host *host : {&a, &b})

@@ -309,7 +309,7 @@ TEST(SubnetManager, PkeyIndexesAreStableAcrossPartitionChanges)
 	EXPECT_TRUE(b.mads.own_pkey(0xffff));
 }
 
-TEST(SubnetManager, HigherPriorityManagerTakesOver)
+TEST(SubnetManager, SubnetManagerOfHigherPriorityTakesOver)
 {
 	Lab lab;
 	auto &sw = lab.fabric.add_switch({.name = "sw", .ports = 8});

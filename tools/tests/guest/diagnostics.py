@@ -16,7 +16,7 @@ def counters(text):
 
 
 @test(kernels=("stock",), timeout=300)
-def infiniband_diags_report_the_fabric_correctly(lab):
+def infiniband_diags_report_the_topology_of_the_lab(lab):
     """ibnetdiscover, iblinkinfo, ibtracert, ibroute, smpquery, sminfo, saquery, perfquery and ibping agree with the lab."""
     with pair(lab) as (fabric, (node1, node2)):
         interfaces_up(node1, node2)

@@ -444,7 +444,7 @@ def carries_ipoib(fabric, node1, node2, peer, devices, mtu):
 
 
 @test(kernels=(), also=("stock",), timeout=600)
-def enhanced_ipoib_carries_traffic(lab):
+def enhanced_ipoib_on_connectx_5_exchanges_traffic_with_a_connectx_2(lab):
     """IPoIB over mlx5_core's own network device, with several queues and offloads by the card, to a ConnectX-2."""
     with guests(lab, ENHANCED.format(peer="mlx4", mtu=2048), cpus=2) as (fabric, (node1, node2)):
         carries_ipoib(fabric, node1, node2, "mlx4", (node1,), 2048)
@@ -481,7 +481,7 @@ cat /run/complaints
 
 
 @test(kernels=(), also=("stock",), timeout=900)
-def drivers_of_linux_6_12_and_newest_debian_kernel_work(lab):
+def drivers_of_linux_6_12_and_newest_debian_kernel_carry_traffic(lab):
     """mlx5_core, mlx5_ib and ib_ipoib of Linux 6.12 and of the newest kernel in Debian drive the card with 1, 2 and 4 CPUs."""
     script = lab.directory / "script"
     script.write_text(USED_ON_NEWER_KERNELS)
@@ -508,7 +508,7 @@ def doorbells(fabric, node):
 
 
 @test(kernels=(), also=("stock",), timeout=300)
-def polled_doorbells_carry_traffic(lab):
+def guests_with_polled_doorbells_exchange_traffic(lab):
     """With doorbells that the guest stores to memory: IPoIB, ping-pongs with and without events, and perftest, whose data is compared."""
     with guests(lab, POLLED) as (fabric, (node1, node2)):
         for node in (node1, node2):
@@ -585,7 +585,7 @@ def opensm_on_connectx_5_manages_the_fabric_and_fails_over(lab):
 
 
 @test(kernels=(), also=("stock",), timeout=300)
-def both_ports_carry_traffic(lab):
+def both_ports_of_a_connectx_5_carry_traffic(lab):
     """Two ports of one PCI function carry traffic, as in two_ports.both_ports_carry_traffic_independently."""
     with guests(lab, TWO_PORTS_EACH) as (fabric, (node1, node2)):
         for node in (node1, node2):

@@ -23,7 +23,7 @@ ATTEMPTS = 4
 
 
 @test(kernels=(), also=("stock",), timeout=400)
-def modules_can_be_reloaded_repeatedly(lab):
+def ib0_carries_packets_after_each_reload_of_the_driver_modules(lab):
     """The modules of both guests are removed and inserted three times (a hundred with --full), and ib0 carries packets each time."""
     with guests(lab) as (_, (node1, node2)):
         for _ in range(lab.rounds(3, 100)):
@@ -85,7 +85,7 @@ def ib0_recovers_after_flr_and_reboot(lab):
 
 
 @test(kernels=("stock",), timeout=120)
-def card_works_after_its_guest_or_weftd_was_killed_and_restarted(lab):
+def new_guest_can_use_the_card_of_a_killed_guest_and_killed_weftd_can_be_restarted(lab):
     """A card is usable by a new guest after its guest was killed under traffic, and weftd starts again after it was killed."""
     fabric = Fabric(lab)
 

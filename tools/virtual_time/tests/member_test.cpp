@@ -39,7 +39,7 @@ void expect_answer(const Member::Outcome &outcome, std::uint64_t time)
 }
 
 // The first message of a member is answered when its time slice begins, and not before.
-TEST(Member, StartMessageOfAMemberIsAnsweredWhenItsTimeSliceBegins)
+TEST(Member, StartMessageOfAGuestIsAnsweredWhenItsTimeSliceBegins)
 {
 	Member member;
 	const auto outcome = say(member, Operation::start, 3, 9);
@@ -57,7 +57,7 @@ TEST(Member, StartMessageOfAMemberIsAnsweredWhenItsTimeSliceBegins)
 
 // A member requests a time, waits, may request another time meanwhile, and gets its time slice at
 // that time.
-TEST(Member, WaitingMemberGetsATimeSliceAtItsDeadline)
+TEST(Member, WaitingGuestGetsATimeSliceAtItsDeadline)
 {
 	Member member = running();
 	expect_answer(say(member, Operation::request, kNow + 50), 0);
@@ -80,7 +80,7 @@ TEST(Member, WaitingMemberGetsATimeSliceAtItsDeadline)
 }
 
 // A kernel without planned events requests the end of time.
-TEST(Member, MemberCanRequestThatItHasNoDeadline)
+TEST(Member, GuestWithoutPlannedEventsCanRequestNoDeadline)
 {
 	Member member = running();
 	say(member, Operation::request, kNow + 1);
@@ -123,7 +123,7 @@ TEST(Member, RejectsInvalidMessages)
 
 // Whatever a member sends, it is never due in the past, never gets two answers to one message, and
 // gets a time slice only from the time server.
-TEST(Member, RandomMessagesAreHandledSafely)
+TEST(Member, RandomMessagesCauseNoUnexpectedTimeSliceOrPastDeadline)
 {
 	std::mt19937_64 random(1);
 	for (unsigned round = 0; round < 20000; ++round) {

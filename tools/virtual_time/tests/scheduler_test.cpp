@@ -166,7 +166,7 @@ public:
 
 // No member runs before all have connected. Then only one runs at a time, ordered by time and then
 // by number, together with the process's own timers.
-TEST_F(SchedulerTest, RunsOnlyOneMemberAtATime)
+TEST_F(SchedulerTest, RunsOnlyOneGuestAtATime)
 {
 	const auto second = join(2);
 	std::vector<std::chrono::nanoseconds> fired;
@@ -196,7 +196,7 @@ TEST_F(SchedulerTest, RunsOnlyOneMemberAtATime)
 
 // Local work that is posted or due waits during a member's time slice. Otherwise its result would
 // depend on the relative speed of the processes.
-TEST_F(SchedulerTest, RunsNoLocalWorkDuringTheTimeSliceOfAMember)
+TEST_F(SchedulerTest, RunsNoTasksOfWeftdDuringTheTimeSliceOfAGuest)
 {
 	start({"node1"});
 	const auto only = join(1);
@@ -217,7 +217,7 @@ TEST_F(SchedulerTest, RunsNoLocalWorkDuringTheTimeSliceOfAMember)
 
 // A waiting member is called, and requests the time and a time slice before it replies. Nothing
 // else runs meanwhile.
-TEST_F(SchedulerTest, OtherProcessesArePausedUntilTheAwaitedProcessReplies)
+TEST_F(SchedulerTest, OtherTasksArePausedUntilTheAwaitedGuestReplies)
 {
 	start({"node1"});
 	const auto only = join(1);
@@ -248,7 +248,7 @@ TEST_F(SchedulerTest, OtherProcessesArePausedUntilTheAwaitedProcessReplies)
 }
 
 // If a member disconnects instead of replying, the wait ends, and this is reported.
-TEST_F(SchedulerTest, StopsWaitingForAMemberThatDisconnects)
+TEST_F(SchedulerTest, StopsWaitingForAGuestThatDisconnects)
 {
 	auto [only, here, there] = call();
 	only.reset();
@@ -260,7 +260,7 @@ TEST_F(SchedulerTest, StopsWaitingForAMemberThatDisconnects)
 
 // The wait for a silent member is limited. The member has not disconnected, so its caller must
 // report it.
-TEST_F(SchedulerTest, StopsWaitingForASilentMember)
+TEST_F(SchedulerTest, StopsWaitingForASilentGuestAfterATimeout)
 {
 	const auto [only, here, there] = call({.time = 1ms, .messages = 1});
 	EXPECT_FALSE(time.await_readable(here.get()));
@@ -284,14 +284,14 @@ void SchedulerTest::flood(AnswerLimits limits)
 	kernel.join();
 }
 
-TEST_F(SchedulerTest, WaitForAFloodingProcessTimesOut)
+TEST_F(SchedulerTest, WaitForAGuestThatFloodsMessagesTimesOut)
 {
 	flood({.time = 20ms, .messages = UINT_MAX});
 	EXPECT_TRUE(ends.empty());
 }
 
 // The number of messages is limited as well as the time.
-TEST_F(SchedulerTest, WaitForAFloodingMemberEndsAfterTheMaximumNumberOfMessages)
+TEST_F(SchedulerTest, WaitForAGuestEndsAfterTheMaximumNumberOfMessages)
 {
 	flood({.time = 1h, .messages = 100});
 	EXPECT_EQ(ends, std::vector<std::string>{
@@ -301,7 +301,7 @@ TEST_F(SchedulerTest, WaitForAFloodingMemberEndsAfterTheMaximumNumberOfMessages)
 
 // The report contains the name of the disconnected member and the time. The other members are
 // disconnected, so that they exit.
-TEST_F(SchedulerTest, ReportsADisconnectedMemberAndDisconnectsAllMembers)
+TEST_F(SchedulerTest, ReportsADisconnectedGuestAndDisconnectsAllGuests)
 {
 	const auto first = join(1);
 	auto second = join(2);
@@ -320,7 +320,7 @@ TEST_F(SchedulerTest, ReportsADisconnectedMemberAndDisconnectsAllMembers)
 }
 
 // A member that waits is reported as well.
-TEST_F(SchedulerTest, ReportsAMemberThatDisconnectsWhileItWaits)
+TEST_F(SchedulerTest, ReportsAGuestThatDisconnectsWhileItWaits)
 {
 	auto first = join(1);
 	const auto second = join(2);
@@ -349,7 +349,7 @@ TEST_F(SchedulerTest, ReportsProtocolViolations)
 
 // Connections that are not from members are rejected, and the run continues: unknown numbers,
 // numbers in use, other messages, and incomplete messages.
-TEST_F(SchedulerTest, RejectsUnknownMembers)
+TEST_F(SchedulerTest, RejectsConnectionsWithUnknownOrDuplicateGuestNumbers)
 {
 	const auto first = join(1);
 	run_until_closed(join(0));
@@ -369,7 +369,7 @@ TEST_F(SchedulerTest, RejectsUnknownMembers)
 
 // Connections with a wrong member number are logged a few times, because such a guest waits forever
 // without an error message.
-TEST_F(SchedulerTest, InvalidMemberNumbersAreLogged)
+TEST_F(SchedulerTest, InvalidGuestNumbersAreLogged)
 {
 	std::ostringstream log;
 	const auto former = spdlog::default_logger();
@@ -387,7 +387,7 @@ TEST_F(SchedulerTest, InvalidMemberNumbersAreLogged)
 }
 
 // The awaited member is reported by name, for the error message if a lab hangs.
-TEST_F(SchedulerTest, ReportsWhichMemberIsAwaited)
+TEST_F(SchedulerTest, ReportsWhichGuestIsAwaited)
 {
 	EXPECT_EQ(scheduler->awaited(), "node1, node2, not yet on the time server");
 	const auto first = join(1);
@@ -408,7 +408,7 @@ TEST_F(SchedulerTest, ReportsWhichMemberIsAwaited)
 
 // The number of connections without a member number is limited. Another one is refused until one
 // has been closed.
-TEST_F(SchedulerTest, NumberOfConnectionsWithoutAMemberNumberIsLimited)
+TEST_F(SchedulerTest, NumberOfConnectionsWithoutAGuestNumberIsLimited)
 {
 	std::vector<FileDescriptor> silent;
 	for (std::size_t i = 0; i < Scheduler::kMostUnidentified; ++i)
@@ -443,7 +443,7 @@ TEST_F(SchedulerTest, AcceptsFragmentedMessages)
 
 // A member that does not read is disconnected when its socket is full. Messages are not queued for
 // it.
-TEST_F(SchedulerTest, MembersThatDoNotReadAreDisconnected)
+TEST_F(SchedulerTest, GuestsThatDoNotReadAreDisconnected)
 {
 	start({"node1"});
 	const auto deaf = join(1);

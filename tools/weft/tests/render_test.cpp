@@ -258,7 +258,7 @@ json ethernet()
 		   {"captured_packets", 5}}}}};
 }
 
-TEST(FabricText, EthernetsAreListedAfterTheFabric)
+TEST(FabricText, ShowsEthernetSegmentsWithTheirPortsAndLinks)
 {
 	json fabric = two_hosts();
 	fabric["ethernet"] = ethernet();
@@ -270,7 +270,7 @@ TEST(FabricText, EthernetsAreListedAfterTheFabric)
 			"link   a/eth0-lan/1                 up    Ethernet delay=1ms captured=5\n"));
 }
 
-TEST(CountersText, PortsMayHaveDifferentCounters)
+TEST(CountersText, ShowsCountersOfInfinibandAndEthernetPorts)
 {
 	const json counters{{"a/1", {{"xmit_packets", 3}}}, {"a/eth0", {{"xmit_frames", 4}}}};
 	EXPECT_EQ(counters_text(counters, false),
@@ -399,7 +399,7 @@ json fat_tree(int leaves, int spines, int hosts)
 
 // 18 switches and 215 hosts fit on a screen, with spines above leaves above their hosts. So do
 // rings, and single switches with many hosts.
-TEST(FabricSvg, LargeFabricsFitAScreen)
+TEST(FabricSvg, LargeFabricsFitAPictureOf1500By1000Pixels)
 {
 	json ring = fat_tree(16, 0, 64);
 	for (int at = 0; at < 16; ++at)
@@ -498,7 +498,7 @@ TEST(TopText, MarksLinksWithInjectedFaults)
 	EXPECT_EQ(link_faults(fabric["links"][2]["settings"]), "");
 }
 
-TEST(TopText, FitsTheScreenAndEscapesText)
+TEST(TopText, FitsTheTerminalAndEscapesControlCharacters)
 {
 	json fabric = two_hosts();
 	fabric["links"][0]["name"] = "\x1b[2Jevil";

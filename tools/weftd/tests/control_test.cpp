@@ -285,7 +285,7 @@ TEST_F(Control, InvalidCapturesAreRefused)
 }
 
 // The subnet manager sweeps, and can be turned off and on.
-TEST_F(Control, SubnetManagerAndCardFaultCommandsReturnTheirResults)
+TEST_F(Control, SmSweepSmRenumberAndCardFaultCommandsReturnTheirResults)
 {
 	EXPECT_EQ(result({{"command", "sm.sweep"}})["node"], "sm");
 	EXPECT_EQ(result({{"command", "sm.renumber"}})["node"], "sm");

@@ -81,7 +81,7 @@ TEST(Lab, BootSettingsOfGuestsAreParsed)
 }
 
 // The subnet manager identifies an untrusted host by the GUIDs of all its ports.
-TEST(Lab, UntrustedHostsArePassedToTheSubnetManager)
+TEST(Lab, PortGuidsOfUntrustedHostsArePassedToTheSubnetManager)
 {
 	const std::string text =
 		std::string(kTwoNodes) + "guid = \"0x10\"\ntrusted = false\n[sm]\nm_key = 7\n";
@@ -240,7 +240,7 @@ TEST(Lab, DefaultGuidsAreUniqueAndLimitedInNumber)
 }
 
 // A GUID that would make a communication manager refuse to listen causes a warning.
-TEST(Lab, WarnsOfGuidsForWhichTheCmRefusesToListen)
+TEST(Lab, WarnsOfGuidsThatBeginWith0x02BecauseTheCmCannotListenOnThem)
 {
 	const auto warnings = [](const char *guid) {
 		return parse_lab(std::string(kTwoNodes) + "guid = \"" + guid + "\"\n", "lab.toml")
@@ -282,7 +282,7 @@ TEST(Lab, SocketMustBeAFileNameInTheSocketDirectory)
 }
 
 // Every setting in the file is parsed correctly.
-TEST(Lab, AllSettingsAreParsed)
+TEST(Lab, EachSettingOfALabFileIsParsed)
 {
 	const Lab lab = parse_lab(std::string("seed = \"0x1234\"\n") + kTwoNodes + R"(
 guid = "0x0002c90300001000"

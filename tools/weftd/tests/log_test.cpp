@@ -28,7 +28,7 @@ TEST(Log, ComponentOfALogLineIsItsCardOrItsFirstWord)
 	EXPECT_EQ(part_of("weftd", ""), "weftd");
 }
 
-TEST(Log, LineIsAJsonObject)
+TEST(Log, EachLogLineIsAJsonObject)
 {
 	const std::chrono::system_clock::time_point time{
 		std::chrono::microseconds(1'700'000'000'000'042)};

@@ -89,7 +89,7 @@ std::vector<bool> losses_in(const Lab &lab, const std::filesystem::path &directo
 }
 
 // A link has the same faults in a part of the lab, although it is another one of its links.
-TEST_F(RunningLab, LinkHasTheSameFaultsInAPartAsInTheWholeLab)
+TEST_F(RunningLab, LinkLosesTheSamePacketsInAPartOfTheLabAsInTheWholeLab)
 {
 	std::string text = "name = \"faults\"\ntrunk-key-file = \"trunk.key\"\n";
 	for (const char *const number : {"1", "2"})
@@ -156,7 +156,7 @@ TEST_F(RunningPart, LinksOfAPartHaveTheNamesOfTheWholeLab)
 }
 
 // A file that is applied is divided again, and GUIDs are those of the whole lab.
-TEST_F(RunningPart, AppliedLabFileIsDividedIntoPartsAgain)
+TEST_F(RunningPart, AppliedLabFileIsDividedAmongTheDaemonsAgain)
 {
 	EXPECT_THAT(apply(text())["result"]["changes"], IsEmpty());
 	const auto more = replaced(text(), "[[host]]\nname = \"h1\"",
@@ -193,7 +193,7 @@ TEST_F(RunningPart, AppliedLabFileIsDividedIntoPartsAgain)
 
 // A daemon without the M_Key of an untrusted host cannot configure it. The host is at another
 // place, so it keeps its M_Key when the daemon of the subnet manager is restarted.
-TEST_F(RunningLab, RestartedManagerKnowsTheMkeyOfHostsAtOtherPlaces)
+TEST_F(RunningLab, RestartedSubnetManagerKnowsTheMkeysOfHostsOfOtherDaemons)
 {
 	const std::string text =
 		replaced(replaced(two_places(), "name = \"h3\"",

@@ -66,7 +66,7 @@ TEST(Placement, RingsAndToriAreDividedAlongTheFewestEdges)
 }
 
 // Two groups whose nodes alternate in the file, with one edge between them.
-TEST(Placement, ConnectedGroupsStayTogetherInAnyNodeOrder)
+TEST(Placement, EachGroupOfConnectedNodesGetsOnePlaceInAnyNodeOrder)
 {
 	PlacementGraph graph;
 	graph.nodes.resize(20);

@@ -109,7 +109,7 @@ TEST(Places, PlaceAddressHasADefaultTcpPort)
 }
 
 // Without --place, one daemon runs the whole lab.
-TEST(Places, SingleDaemonIgnoresPlaces)
+TEST(Places, DaemonWithoutAPlaceRunsTheWholeLabWithoutTrunks)
 {
 	const Lab lab = parse(two_places());
 	EXPECT_THAT(names(lab.switches), ElementsAre("s1", "s2", "s3"));
@@ -117,7 +117,7 @@ TEST(Places, SingleDaemonIgnoresPlaces)
 	EXPECT_EQ(lab.part, nullptr);
 }
 
-TEST(Places, PartContainsItsNodesAndItsEndsOfTrunks)
+TEST(Places, DaemonOfAPlaceRunsTheNodesAndTrunkEndsOfThatPlace)
 {
 	const Lab a = part(two_places(), "a"), b = part(two_places(), "b");
 	EXPECT_THAT(names(a.switches), ElementsAre("s1", "s2"));

@@ -191,7 +191,7 @@ TEST_F(EthernetLink, EachDirectionHasItsOwnQueueLimit)
 }
 
 // Frames lost with a link do not delay frames that are sent when it is up again.
-TEST_F(EthernetLink, LostFramesDoNotDelayFramesAfterLinkUp)
+TEST_F(EthernetLink, FramesLostAtLinkDownDoNotDelayFramesSentAfterLinkUp)
 {
 	set({.delay = 60s});
 	send(a, 'x');
@@ -203,7 +203,7 @@ TEST_F(EthernetLink, LostFramesDoNotDelayFramesAfterLinkUp)
 }
 
 // A frame that waits to be overtaken is still delayed and duplicated.
-TEST_F(EthernetLink, ReorderedFramesAreStillDelayedAndDuplicated)
+TEST_F(EthernetLink, FramesHeldForReorderingAreStillDelayedAndDuplicated)
 {
 	set({.delay = 100ms, .reordering = 1});
 	send(a, 'x');
@@ -220,7 +220,7 @@ TEST_F(EthernetLink, ReorderedFramesAreStillDelayedAndDuplicated)
 
 // If many bytes are due at once, they are delivered in parts, so that the readers' output is
 // written in between.
-TEST_F(EthernetLink, ManyFramesDueAtTheSameTimeAreDeliveredInSlices)
+TEST_F(EthernetLink, ManyFramesDueAtTheSameTimeAreDeliveredInSeveralIterations)
 {
 	set({.delay = 5ms});
 	for (int i = 0; i < 100; ++i)

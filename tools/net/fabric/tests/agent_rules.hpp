@@ -135,7 +135,7 @@ TYPED_TEST_P(AgentRules, UnsupportedAttributesAreRefused)
 	EXPECT_EQ(this->status(this->node.ask(old)), unsigned{ib::mad_status_bad_version});
 }
 
-TYPED_TEST_P(AgentRules, TablesReturnTheValuesThatWereSet)
+TYPED_TEST_P(AgentRules, PkeyVlArbitrationAndSlToVlTablesReturnTheValuesThatWereSet)
 {
 	const std::uint32_t port = this->kIsSwitch ? this->node.kNumber : 0;
 	ib::PkeyTable pkeys{};
@@ -159,7 +159,7 @@ TYPED_TEST_P(AgentRules, TablesReturnTheValuesThatWereSet)
 	EXPECT_EQ(ib::smp_attribute<ib::SlToVl>(*answer).vl(3), 2u);
 }
 
-TYPED_TEST_P(AgentRules, FirstGuidIsReadOnly)
+TYPED_TEST_P(AgentRules, FirstEntryOfGuidInfoIsReadOnly)
 {
 	const auto before = this->get(ib::attr_guid_info);
 	ASSERT_EQ(this->status(before), 0u);
@@ -302,9 +302,10 @@ TYPED_TEST_P(AgentRules, MkeyProtectsSetAndTrapRepress)
 }
 
 REGISTER_TYPED_TEST_SUITE_P(AgentRules, UnsupportedAttributesAreRefused,
-			    TablesReturnTheValuesThatWereSet, FirstGuidIsReadOnly,
-			    InvalidPortInfoIsRefused, UnsupportedWidthOrSpeedIsIgnored,
-			    ClientReregisterIsNotStored, InvalidPortStateTransitionsAreRefused,
+			    PkeyVlArbitrationAndSlToVlTablesReturnTheValuesThatWereSet,
+			    FirstEntryOfGuidInfoIsReadOnly, InvalidPortInfoIsRefused,
+			    UnsupportedWidthOrSpeedIsIgnored, ClientReregisterIsNotStored,
+			    InvalidPortStateTransitionsAreRefused,
 			    DisabledPortStaysDownUntilSetToPolling, MkeyProtectsSetAndTrapRepress);
 
 } // namespace weft::fabric::testing

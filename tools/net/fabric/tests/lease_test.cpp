@@ -34,7 +34,7 @@ Payload lent(const Memory &memory, const std::shared_ptr<Lease> &lease)
  * Leased bytes can be read until the lease ends, and not afterwards, neither through the payload
  * nor through its parts.
  */
-TEST(MemoryLease, RevokedLeaseMakesAllReferencesUnreadable)
+TEST(MemoryLease, PayloadIsUnreadableAfterItsMemoryLeaseWasRevoked)
 {
 	const Memory memory(1000, std::byte{1}), other(10, std::byte{2});
 	auto lease = std::make_shared<Lease>(nullptr), kept = std::make_shared<Lease>(nullptr);
@@ -62,7 +62,7 @@ TEST(MemoryLease, RevokedLeaseMakesAllReferencesUnreadable)
  * lease. Unmapping guest memory takes long, and packets are destroyed on the threads of other
  * guests.
  */
-TEST(MemoryLease, RevocationFreesTheMemoryImmediately)
+TEST(MemoryLease, RevocationFreesTheMemoryEvenIfPacketsReferToIt)
 {
 	auto memory = std::make_shared<Memory>(100, std::byte{1});
 	const std::weak_ptr<Memory> alive = memory;

@@ -193,7 +193,7 @@ TEST_F(TwoNodes, DelayPreservesOrder)
 }
 
 // A packet that waits for another one to overtake it in vain still has the delay of the link.
-TEST_F(TwoNodes, PacketThatWaitsToBeOvertakenIsStillDelayed)
+TEST_F(TwoNodes, PacketHeldForReorderingIsStillDelayed)
 {
 	link.set_faults({.delay = 60ms, .reordering = 1});
 	const auto begin = std::chrono::steady_clock::now();
@@ -203,7 +203,7 @@ TEST_F(TwoNodes, PacketThatWaitsToBeOvertakenIsStillDelayed)
 }
 
 // A packet that waits to be overtaken is still duplicated.
-TEST_F(TwoNodes, PacketThatWaitsToBeOvertakenIsStillDuplicated)
+TEST_F(TwoNodes, PacketHeldForReorderingIsStillDuplicated)
 {
 	link.set_faults({.duplication = 1, .reordering = 1});
 	ASSERT_EQ(Sent::done, send(1));

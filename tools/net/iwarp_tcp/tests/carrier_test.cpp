@@ -284,7 +284,7 @@ TEST_F(IwarpTcp, AbortIsReportedToThePeerAsConnectionLost)
 }
 
 // A carrier without an owner stores no data and reports nothing.
-TEST_F(IwarpTcp, CarrierWithoutAnOwnerWritesNoReceivedDataToMemory)
+TEST_F(IwarpTcp, ReceivedDataIsNotWrittenToMemoryAfterTheOwnerHasDetached)
 {
 	establish();
 	const Bytes before = server.regions[kRemote].bytes;
@@ -297,7 +297,7 @@ TEST_F(IwarpTcp, CarrierWithoutAnOwnerWritesNoReceivedDataToMemory)
 }
 
 // The carrier is destroyed while its connection is open, as when a card is removed.
-TEST_F(IwarpTcp, DestroyingACarrierResetsItsConnection)
+TEST_F(IwarpTcp, DestroyingAnIwarpStreamResetsItsTcpConnection)
 {
 	establish();
 	client.carrier.reset();

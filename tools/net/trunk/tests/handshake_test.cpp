@@ -174,7 +174,7 @@ TEST(TrunkHandshake, ReflectedOrReplayedProofIsRefused)
 	EXPECT_EQ(again.reason(), Reason::key);
 }
 
-TEST(TrunkHandshake, RefusalOfAMismatchedHelloReportsTheReason)
+TEST(TrunkHandshake, RefusalReportsWhichFieldOfTheHelloDoesNotMatch)
 {
 	const Key key = key_of(1);
 	const Buffer good = Handshake(Role::connects, "west", key).hello();
@@ -217,7 +217,7 @@ TEST(TrunkHandshake, RefusalOfAMismatchedHelloReportsTheReason)
 		  Reason::protocol);
 }
 
-TEST(TrunkHandshake, FramesOutOfOrderAreRefused)
+TEST(TrunkHandshake, HandshakeFramesOutOfOrderAreRefused)
 {
 	const Key key = key_of(1);
 	std::vector<Buffer> none;

@@ -129,7 +129,7 @@ TEST_F(TrunkPortTest, PacketsCrossInOrderAndAreCounted)
 		EXPECT_EQ(port->counters().rcv_packets, 100u) << port->name();
 }
 
-TEST_F(TrunkPortTest, PacketRunIsTransmittedUnsplit)
+TEST_F(TrunkPortTest, RunOf16PacketsArrivesAsOneRun)
 {
 	build();
 	connect();
@@ -146,7 +146,7 @@ TEST_F(TrunkPortTest, PacketRunIsTransmittedUnsplit)
 }
 
 // The receiver keeps the credits of up to 63 packets.
-TEST_F(TrunkPortTest, LongPacketRunIsSentBeforeAllCreditsHaveReturned)
+TEST_F(TrunkPortTest, RunOfPacketsThatNeedsAllCreditsIsSentCompletely)
 {
 	build();
 	connect();

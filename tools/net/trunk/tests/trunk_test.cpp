@@ -136,7 +136,7 @@ private:
 
 } // namespace
 
-TEST_F(TrunkTest, MadsReachTheOtherFabric)
+TEST_F(TrunkTest, MadsCrossTheTrunkToNodesOfTheOtherDaemon)
 {
 	listen();
 	b.start(Role::connects, address());
@@ -365,7 +365,7 @@ TEST(TrunkAdmission, EachNetworkMayStartAFewHandshakesAfterTheTotalLimitIsReache
 	EXPECT_TRUE(admission.admit("192.0.2.1"));
 }
 
-TEST(TrunkAddress, NetworkOfAPeerIsItsIpv4AddressOrItsIpv6Prefix)
+TEST(TrunkAddress, NetworkOfAnAddressIsTheIpv4AddressOrTheIpv6Slash64Prefix)
 {
 	EXPECT_EQ(Address::parse("192.0.2.1:7470").network(), "192.0.2.1");
 	EXPECT_EQ(Address::parse("[2001:db8:1:2:3:4:5:6]:7470").network(), "2001:db8:1:2::/64");

@@ -85,7 +85,7 @@ TEST(CmLayout, cm_01_path_fields_have_the_specified_layout)
 	EXPECT_EQ(7, bytes[97]);
 }
 
-TEST(CmLayout, cm_01_other_messages_have_the_specified_layout)
+TEST(CmLayout, cm_01_mra_rej_rep_and_sidr_rep_fields_have_the_specified_layout)
 {
 	ib::CmMra mra{};
 	mra.set_subject(ib::CmSubject::other);
