@@ -383,7 +383,7 @@ assert os.system("chmod 640 file") == 0
 class Confined(unittest.TestCase):
     """The programs through which a guest writes to its share."""
 
-    def test_program_under_the_filter_cannot_set_set_user_id_bits(self):
+    def test_program_under_the_seccomp_filter_cannot_set_setuid_or_setgid_bits(self):
         with tempfile.TemporaryDirectory(prefix="weft-share-") as folder:
             subprocess.run([sys.executable, "-B", uml.NO_SETUID, sys.executable, "-c", TRIES, folder], check=True, timeout=TIME_LIMIT)
             path = pathlib.Path(folder, "file")
@@ -392,7 +392,7 @@ class Confined(unittest.TestCase):
             path.chmod(0o4755)
             self.assertEqual(path.stat().st_mode & 0o7777, 0o4755)
 
-    def test_guest_with_a_shared_directory_runs_under_the_filter_of_set_user_id_bits(self):
+    def test_guest_with_a_shared_directory_runs_under_the_seccomp_filter_of_setuid_bits(self):
         for native in (False, True):
             for share in (None, self.enterContext(tempfile.TemporaryDirectory(prefix="weft share-"))):
                 kernel = types.SimpleNamespace(variant="um" if native else "stock", native=native, image="kernel", checked=False, modules_disk=None)

@@ -50,7 +50,7 @@ class Programs(Attached):
         self.await_subnet()
         self.assertRegex(self.run_on("node1", "sminfo"), r"sm lid \d+ .* state 3 SMINFO_MASTER")
 
-    def test_smpquery_works_by_direct_route_and_by_lid(self):
+    def test_smpquery_reads_attributes_by_direct_route_and_by_lid(self):
         self.await_subnet()
         lids = self.lids()
         self.assertEqual({switch["name"]: switch["lid"] for switch in self.fabric()["switches"]}, {name: lid for name, lid in lids.items() if "switch" in name})
@@ -148,7 +148,7 @@ class Programs(Attached):
         with open(f"{room}/ibdiagnet.lst") as links:
             self.assertIn("switch3", links.read())
 
-    def test_ibping_works_between_two_nodes(self):
+    def test_ibping_server_of_a_node_answers_ibping_of_another_node(self):
         self.await_subnet()
         lids = self.lids()
         with self.running_on("node2", "ibping", "-S", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):
@@ -265,7 +265,7 @@ class OwnPrograms(OwnProgram):
         self.assertEqual(self.run_program("node1", "threads"), "threads: all responses\n")
         self.assertEqual(self.run_program("switch1", "threads"), "threads: all responses\n")
 
-    def test_child_processes_use_the_port_and_can_exec(self):
+    def test_forked_child_processes_can_use_the_port_and_exec_a_program(self):
         self.assertRegex(self.run_program("node1", "children", "ibstat", "-p"), r"^0x[0-9a-f]{16}\nchildren: done\n$")
 
     def test_child_forked_by_a_threaded_program_can_send(self):
@@ -396,10 +396,10 @@ class OwnPrograms(OwnProgram):
             self.assertIsNone(running.poll())
         daemon.await_that("weftd to be idle", self.is_idle)
 
-    def test_memory_is_bounded_in_a_flood_of_retried_sends(self):
+    def test_memory_of_weftd_is_bounded_in_a_flood_of_retried_sends(self):
         self.check_flood("1", "1000")
 
-    def test_memory_is_bounded_in_a_flood_of_sends_with_long_timeouts(self):
+    def test_memory_of_weftd_is_bounded_in_a_flood_of_sends_with_long_timeouts(self):
         self.check_flood("60000", "0")
 
     def is_idle(self):

@@ -28,7 +28,7 @@ def cpu_of(pid):
 
 
 class Browser(browser.TestCase):
-    def test_large_fat_tree_is_legible_and_costs_little_cpu(self):
+    def test_nodes_of_a_fat_tree_with_215_hosts_do_not_overlap_and_cpu_use_is_limited(self):
         with daemon.weftd(WEFTD, daemon.fat_tree()) as (running, directory), daemon.web(WEFT, directory) as address:
             self.open(address)
             self.assertEqual(len(self.find("#fabric .switch")), 18)

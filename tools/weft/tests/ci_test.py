@@ -90,12 +90,12 @@ class Run(Ci):
     def test_command_killed_by_sigkill_gives_exit_status_137(self):
         self.assertEqual(self.run_ci("--timeout", "50", "--", "kill -KILL $$").returncode, 137)
 
-    def test_capture_is_stopped_cleanly(self):
+    def test_capture_option_writes_a_pcap_file_of_the_links(self):
         self.assertEqual(self.run_ci("--capture", "all", "--", "true").returncode, 0)
         self.assertIn(f"capture all -w {self.artifacts}/capture.pcap", self.asked())
         self.assertIn("capturing", (self.artifacts / "capture.txt").read_text())
 
-    def test_signal_stops_the_lab(self):
+    def test_sigterm_stops_the_lab_of_the_ci_job(self):
         running = subprocess.Popen([CI / "run", "--artifacts", self.artifacts, "--", "echo begun; exec sleep 100"], cwd=self.folder, env=self.environment,
                                    stdout=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL, start_new_session=True)
         self.assertEqual(running.stdout.readline(), "begun\n")
@@ -167,7 +167,7 @@ class Recipes(Ci):
         for path in (*job["artifacts"]["paths"], job["artifacts"]["reports"]["junit"]):
             self.assertTrue((self.folder / path).exists(), path)
 
-    def test_prepare_changes_nothing_if_weft_is_installed(self):
+    def test_ci_prepare_script_changes_nothing_if_weft_is_installed(self):
         self.program.write_text("#!/bin/sh\necho weft 9\n")
         done = subprocess.run([CI / "prepare"], env={**self.environment, "PATH": f"{self.folder}:{os.environ['PATH']}"}, capture_output=True, text=True, check=False,
                               stdin=subprocess.DEVNULL, timeout=60)
@@ -184,7 +184,7 @@ class Recipes(Ci):
             stub.chmod(0o755)
         return tree, str(programs)
 
-    def test_prepare_installs_packages_and_builds(self):
+    def test_ci_prepare_script_installs_packages_and_builds_weft(self):
         tree, path = self.bare_tree()
         action = yaml.safe_load((CI / "github/action.yml").read_text())
         (build,) = [step for step in action["runs"]["steps"] if step.get("name") == "Build weft"]
@@ -198,7 +198,7 @@ class Recipes(Ci):
             self.assertEqual((self.folder / "done").read_text(), expected, line)
             (self.folder / "done").unlink()
 
-    def test_prepare_fails_if_a_step_fails(self):
+    def test_ci_prepare_script_fails_if_setup_or_make_fails(self):
         tree, path = self.bare_tree()
         for failing, steps in (("setup", 1), ("make", 2)):
             (self.folder / f"no-{failing}").touch()

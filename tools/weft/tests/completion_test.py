@@ -50,7 +50,7 @@ class Completion(unittest.TestCase):
         self.assertEqual(done.stderr, "")
         return [sorted(line.split()) for line in done.stdout.splitlines()]
 
-    def test_every_option_is_offered(self):
+    def test_shell_completion_offers_every_option(self):
         self.assertGreater(len(self.commands), 30)
         offered = self.complete(*((*command, "-") for command in self.commands))
         for (command, options), words in zip(self.commands.items(), offered, strict=True):
@@ -58,13 +58,13 @@ class Completion(unittest.TestCase):
         # An earlier list, which was maintained by hand, lacked these options.
         self.assertLessEqual({"--out", "--capture", "--weftd"}, {word for words in offered for word in words})
 
-    def test_every_command_is_offered(self):
+    def test_shell_completion_offers_every_command(self):
         offered = self.complete(*((*command, "") for command in self.commands))
         for command, words in zip(self.commands, offered, strict=True):
             below = sorted(other[-1] for other in self.commands if other and other[:-1] == command)
             self.assertEqual(words, below or FILES, command)
 
-    def test_fixed_values_of_options_are_offered(self):
+    def test_shell_completion_offers_the_fixed_values_of_options(self):
         asked, expected = [], []
         for command in self.commands:
             text = subprocess.run([WEFT, *command, "--help"], capture_output=True, text=True, check=True).stdout
@@ -74,16 +74,16 @@ class Completion(unittest.TestCase):
         self.assertGreater(len(asked), 5)
         self.assertEqual(self.complete(*asked), expected)
 
-    def test_options_without_known_values_complete_to_file_names(self):
+    def test_shell_completion_offers_file_names_for_options_without_known_values(self):
         self.assertEqual(self.complete(("--socket-dir", ""), ("run", "--logs", ""), ("run", "--lab", ""), ("hunt", "reduce", "x", "--out", ""), ("lab", "upgrade", "--weftd", ""),
                                        ("capture", "node1", "-w", ""), ("capture", "node1", "--write", ""), ("run", "--", ""), ("lab", "shell", "node1", "")), [FILES] * 9)
 
-    def test_options_before_a_command_are_skipped(self):
+    def test_shell_completion_skips_options_before_a_command(self):
         root, lab = (sorted(other[-1] for other in self.commands if other and other[:-1] == command) for command in ((), ("lab",)))
         self.assertEqual(self.complete(("--json", ""), ("--socket-dir", "/x", ""), ("--json", "lab", ""), ("--socket-dir", "lab", "--json", "lab", ""), ("lab", "u"), ("--json", "run", "--quie")),
                          [root, root, lab, lab, ["up", "upgrade"], ["--quiet"]])
 
-    def test_completion_after_an_unknown_command_offers_all_commands(self):
+    def test_shell_completion_after_an_unknown_command_offers_all_commands(self):
         self.assertEqual(self.complete(("nonsense", "-")), [sorted(self.commands[()])])
 
 

@@ -162,13 +162,13 @@ class Untrusted(unittest.TestCase):
     HELLO = {"hello": 1, "version": "1", "node": "n", "address": None, "logs": "/x"}
     SERVES = {"serves": ["node1"]}
 
-    def test_text_before_the_first_message_is_skipped(self):
+    def test_login_banner_before_the_first_message_is_skipped(self):
         self.place.receive(b"Welcome\n")
         self.receive(self.HELLO)
         self.assertEqual(self.place.hello["node"], "n")
         self.assertIsNone(self.place.failure)
 
-    def test_place_that_sends_an_invalid_message_fails(self):
+    def test_remote_host_that_sends_an_invalid_message_is_marked_as_failed(self):
         for messages in ([{"x": 1}], [self.HELLO], [{"port": 0}], [{"port": 65536}], [{"serves": ["node2"]}], [{"serves": ["node1", "node1"]}], [{"serves": 1}],
                          [self.SERVES, self.SERVES], [{"report": 7}], [{"report": "x" * 70000}], [{"file": "../x", "offset": 0, "bytes": ""}], [{"file": "/x", "offset": 0, "bytes": ""}],
                          [{"file": ".x", "offset": 0, "bytes": ""}], [{"file": "x", "offset": 1, "bytes": ""}], [{"file": "x", "offset": 0, "bytes": "?"}],
@@ -179,12 +179,12 @@ class Untrusted(unittest.TestCase):
                 self.assertIn("it sent ", self.place.failure)
                 self.assertFalse(any(self.folder.glob("**/x")))
 
-    def test_place_that_sends_endless_text_before_its_first_message_fails(self):
+    def test_remote_host_that_sends_endless_text_before_its_first_message_is_marked_as_failed(self):
         for _ in range(places.MOST_BANNER + 1):
             self.place.receive(b"Welcome\n")
         self.assertIn("too much text", self.place.failure)
 
-    def test_control_characters_do_not_reach_the_terminal(self):
+    def test_control_characters_from_a_remote_host_do_not_reach_the_terminal(self):
         self.receive(self.HELLO, {"report": "\x1b[2J"}, {"note": "\x1b[2J"}, {"failed": "\x1b[2J", "incomplete": ["\x1b[2J"]})
         self.assertNotIn("\x1b", "".join([*self.reports, self.place.failure, *self.place.missing()]))
 
@@ -202,7 +202,7 @@ class Untrusted(unittest.TestCase):
             self.receive({"file": "x", "offset": 5, "bytes": base64.b64encode(b"6").decode()})
         self.assertIn("more logs than are accepted", self.place.failure)
 
-    def test_invalid_plan_is_reported(self):
+    def test_invalid_json_plan_of_a_lab_is_reported(self):
         for text in ("", "[]", '{"places": [{}]}', '{"places": [{"name": "a", "address": null, "trunks": [{"role": 1}]}]}'):
             with self.assertRaisesRegex(LabError, "is not understood"):
                 places.read_plan(text)
@@ -210,7 +210,7 @@ class Untrusted(unittest.TestCase):
 
     # -- messages -------------------------------------------------------------------------------
 
-    def test_progress_is_printed_on_one_line_until_the_place_is_up(self):
+    def test_progress_is_printed_on_one_line_until_the_remote_host_is_up(self):
         self.receive(self.HELLO, {"report": "x\nup"})
         self.assertEqual(self.reports, ["a: x up"])
         self.receive({"up": True}, {"report": "late"})
@@ -223,13 +223,13 @@ class Untrusted(unittest.TestCase):
             self.receive(self.HELLO, {"report": "x"})
             self.assertIn(said, self.place.failure)
 
-    def test_unexpected_exception_affects_only_one_place(self):
+    def test_unexpected_exception_fails_only_the_remote_host_that_caused_the_exception(self):
         """With srun, one thread reads the messages of all places."""
         self.place._take = unittest.mock.Mock(side_effect=ValueError("unexpected"))
         self.receive(self.HELLO)
         self.assertIn("unexpected", self.place.failure)
 
-    def test_length_of_replies_from_a_place_is_limited(self):
+    def test_length_of_replies_from_a_remote_host_is_limited(self):
         for text in ("x" * 50, ""):
             self.place.ask = lambda request, text=text: itertools.repeat({"err": text}, 200)
             with unittest.mock.patch.object(places, "MOST_ANSWERS", 150), self.assertRaisesRegex(LabError, "its answers are too long"):
@@ -256,7 +256,7 @@ class Untrusted(unittest.TestCase):
         self.receive(self.HELLO, {"file": "weftd.log", "offset": 0, "bytes": ""})
         self.assertEqual((self.folder / "logs/a/weftd.log").stat().st_mode & 0o777, 0o600)
 
-    def test_blocked_log_write_does_not_delay_other_places(self):
+    def test_blocked_log_write_of_one_remote_host_does_not_delay_other_remote_hosts(self):
         """The directory of the logs may be on a file system that hangs. The places share a lock."""
         other = places.Place(1, self.place.plan, "other", None, self.place._changed, None, None, self.folder)
         begun, proceed = threading.Event(), threading.Event()
@@ -323,7 +323,7 @@ class Untrusted(unittest.TestCase):
         self.receive({"fetched": "x", "size": 0})
         self.assertIn("a file that was not requested", self.place.failure)
 
-    def test_request_for_a_file_is_refused_while_the_place_shuts_down(self):
+    def test_request_for_a_file_is_refused_while_the_remote_host_shuts_down(self):
         self.answer_fetches({"fetched": "", "size": 0})
         self.place.ending = True
         with self.assertRaisesRegex(LabError, "the lab is ending"):
@@ -366,7 +366,7 @@ class Untrusted(unittest.TestCase):
         answers = self.proxy(({"command": "capture.start", "file": "/x"}, {"ok": True}), ({"command": "capture.stop"}, {"ok": True}))
         self.assertEqual(answers[1], {"ok": False, "error": "the capture could not be copied: its host is full"})
 
-    def test_lab_wide_requests_to_one_place_are_refused(self):
+    def test_lab_apply_and_shutdown_requests_to_one_remote_host_are_refused(self):
         for command in ("lab.apply", "shutdown"):
             answers = self.proxy(({"command": command, "file": "lab.toml", "note": "capture.start"}, None), ({"command": "fabric.show"}, {"ok": True}))
             self.assertEqual([each["ok"] for each in answers], [False, True], command)
@@ -386,7 +386,7 @@ class Untrusted(unittest.TestCase):
 
     # -- the plan -------------------------------------------------------------------------------
 
-    def test_places_on_one_host_have_different_ports(self):
+    def test_parts_of_a_lab_on_the_same_host_get_different_tcp_ports(self):
         lab = self.lab()
         answers = {"a": [20000], "b": [20001, 20001, 20002], "c": [20000]}
         for number, (name, address) in enumerate((("a", "127.0.0.1"), ("b", "127.0.0.1"), ("c", "192.0.2.1"))):
@@ -447,7 +447,7 @@ class Remote(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weft-places-")))
 
-    def test_core_dumps_and_long_files_are_not_copied(self):
+    def test_core_dumps_and_logs_above_the_size_limit_are_not_copied(self):
         """A core dump can contain the key of the trunks."""
         for name in ("node1.log", "weftd-1.core", "weftd.core", "weftd.log"):
             (self.folder / name).write_text("x")
@@ -478,7 +478,7 @@ class Remote(unittest.TestCase):
         second.join(TIME_LIMIT)
         self.assertEqual(sent, [{"fetched": "x.log", "size": None}])
 
-    def test_own_address_of_a_place_is_read_from_the_ssh_or_slurm_environment(self):
+    def test_own_address_of_a_remote_host_is_read_from_the_ssh_or_slurm_environment(self):
         ssh = {"SSH_CONNECTION": "192.0.2.1 4711 192.0.2.2 22"}
         for environment, rank, address in (({}, None, None), (ssh, None, "192.0.2.2"), (ssh, 0, None), ({**ssh, "SLURM_LAUNCH_NODE_IPADDR": "127.0.0.1"}, 0, "127.0.0.1")):
             with self.subTest(environment), unittest.mock.patch.dict(os.environ, environment, clear=True):
@@ -503,7 +503,7 @@ class Programs(unittest.TestCase):
                 stream.close()
             self.assertTrue(done.exists())
 
-    def test_messages_of_tasks_are_not_reported_as_messages_of_srun(self):
+    def test_messages_of_slurm_tasks_are_not_reported_as_messages_of_srun(self):
         starter = starters.Slurm("srun", "weft", 2)
         self.assertEqual(starter.said(), [])
         lines = ["srun: Job step aborted", "1: its session", "0: slurmstepd: error: *** STEP 1.0 ON a1 CANCELLED ***"]
@@ -616,7 +616,7 @@ class Hosts(unittest.TestCase):
         self.assertEqual(list((self.folder / "tmp").iterdir()), [])
         self.assertEqual([path.name for path in self.directory.rglob("*") if path.is_socket()], [])
 
-    def test_lab_over_two_hosts_behaves_as_one_lab(self):
+    def test_commands_captures_and_logs_cover_both_hosts_of_a_lab(self):
         (self.hosts / "second/banner").write_text("Welcome to this host.\n\n")
         for host in ("first", "second"):
             (self.hosts / host / "incomplete").write_text("")
@@ -696,7 +696,7 @@ class Hosts(unittest.TestCase):
         self.assertIn(said, done.stderr)
         self.assert_nothing_is_left()
 
-    def test_killed_session_of_a_place_ends_the_lab(self):
+    def test_killed_session_on_one_host_ends_the_lab(self):
         self.up()
         os.kill(self.remote("second")[-1], signal.SIGKILL)
         self.assert_ended(f"no lab is up in {self.directory}, since second (place b): its session was killed by SIGKILL")
@@ -901,7 +901,7 @@ class Hosts(unittest.TestCase):
         self.assert_nothing_is_left()
 
     @in_full_run
-    def test_killed_task_ends_the_lab(self):
+    def test_killed_slurm_task_ends_the_lab(self):
         self.up(slurm=True)
         os.kill(self.remote("task1")[-1], signal.SIGKILL)
         self.assert_ended("since n1 (place b): its session was killed by SIGKILL")

@@ -308,7 +308,7 @@ class Schedules(unittest.TestCase):
             for step in (step for step in steps if step.host == host and step.words[0] in ("verbs", "objects")):
                 self.assertFalse(any(at <= step.at < at + 10 for at in failures), f"{seed}: {step}")
 
-    def test_steps_that_change_cards_links_or_the_subnet_manager_become_requests(self):
+    def test_steps_that_change_cards_links_or_the_subnet_manager_become_requests_to_weftd(self):
         for words, request in (("card fault node1 command-nth count=7", {"command": "card.fault", "host": "node1", "fault": "command-nth", "count": 7}),
                                ("card fault node1 interrupt", {"command": "card.fault", "host": "node1", "fault": "interrupt"}),
                                ("card random-faults node2 seed=0x10 one-in=3", {"command": "card.random_faults", "host": "node2", "seed": 16, "one_in": 3}),
@@ -329,7 +329,7 @@ class Schedules(unittest.TestCase):
         self.assertEqual(schedule.Schedule("ipoib", 1, steps).hosts, ["node2"])
         self.assertEqual(schedule.Schedule("ipoib", 1, ()).hosts, ["node1"])
 
-    def test_errors_in_a_file_are_reported_with_their_line(self):
+    def test_errors_in_a_schedule_file_are_reported_with_their_line(self):
         for text, said in (("scenario ipoib\nhello\n", "a.hunt:2: it is neither"), ("1.0 node1 up $(reboot)\n", "a.hunt:1: a step has words"),
                            ("1.0 host up ib0\n", "a.hunt:1: there is no host host"), ("seed x\n", "the seed x"), ("seed 4294967296\n", "the seed 4294967296"),
                            ("check maybe\n", "check is yes or no"), ("1 node1 up ib0\n" * 10001, "more than 10000 steps"), ("card mlx9\n", "card is one of"),
@@ -372,24 +372,24 @@ class Signatures(unittest.TestCase):
         self.assertEqual(signature.of(signature.with_mapping(report, console)), "WARNING at kernel/dma/debug.c: ipoib_alloc_rx_skb")
         self.assertEqual(signature.with_mapping(OOPS, console), OOPS)
 
-    def test_signature_without_a_stack_is_the_first_line(self):
+    def test_signature_of_a_report_without_a_stack_is_its_first_line(self):
         self.assertEqual(signature.of("INFO: task ip:77 blocked for more than 120 seconds."), "task ip:N blocked for more than N seconds")
 
     def test_signature_of_a_leaked_object_is_its_allocation_stack(self):
         self.assertEqual([signature.of(leak) for leak in reports.find(LEAKS)][1:],
                          ["unreferenced object N (size N): ipoib_create, do_one_initcall", "unreferenced object N (size N): other"])
 
-    def test_known_reports_are_matched_by_prefix(self):
+    def test_known_reports_are_matched_by_a_prefix_of_their_signature(self):
         table = [("KASAN: null-ptr-deref: __netif_schedule", "page")]
         self.assertEqual(signature.page_of(signature.of(OOPS), table), "page")
         self.assertIsNone(signature.page_of("KASAN: null-ptr-deref: other", table))
 
-    def test_known_report_of_one_scenario_is_new_in_others(self):
+    def test_known_report_of_one_hunt_scenario_is_new_in_other_scenarios(self):
         leak = "unreferenced object N (size N): copy_process, kernel_clone, __do_sys_clone, sys_clone"
         self.assertEqual(signature.page_of(leak, signature.known(scenario="verbs")), "Documentation/reports/uverbs-context-task-leak.rst")
         self.assertIsNone(signature.page_of(leak, signature.known(scenario="cm")))
 
-    def test_page_of_each_known_report_exists(self):
+    def test_documentation_page_of_each_known_report_exists(self):
         for begin, page in (*signature.known(), *signature.belonging()):
             self.assertTrue(begin)
             self.assertTrue((HERE.parents[2] / page).is_file(), page)
@@ -400,7 +400,7 @@ class Verdicts(unittest.TestCase):
         done = types.SimpleNamespace(reports={"node1": list(reports)}, status={"node1": status}, reason=reason)
         return trial._verdict_of(done, {"node1": console}, table, "verbs")
 
-    def test_report_includes_the_time_of_its_step(self):
+    def test_kernel_report_includes_the_time_of_the_step_before_it(self):
         console = f"[    9.1] weft-hunt: 9.100000 up ib0 fail=0\n[    9.5] weft-hunt: 9.500000 bind fail=2\n{OOPS}\n[   11.0] weft-hunt: 11.000000 unbind fail=0\n"
         self.assertEqual(self.verdict_of([OOPS], console), ("report", signature.of(OOPS), OOPS, 9.5))
 
@@ -408,7 +408,7 @@ class Verdicts(unittest.TestCase):
         other = "WARNING: CPU: 0 PID: 9 at net/core/dev.c:1234 f+0x1/0x2"
         self.assertEqual(self.verdict_of([OOPS, other], f"{OOPS}\n{other}", table=[(signature.of(OOPS), "page")])[1], signature.of(other))
 
-    def test_dependent_leaked_object_is_known_only_if_its_main_object_also_leaked(self):
+    def test_leaked_child_object_is_known_only_if_its_parent_object_also_leaked(self):
         def leak(*functions):
             return "unreferenced object 0x6a (size 4096):\n" + "\n".join(f" [<6a>] {function}+0x1/0x2" for function in functions)
         child = leak("alloc_netdev_mqs", "ipoib_intf_alloc", "ipoib_vlan_add", "create_child_store")
@@ -419,7 +419,7 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(self.verdict_of([tracker], table=table)[1], signature.of(tracker))
         self.assertIsNone(signature.page_of(signature.of(tracker), table))
 
-    def test_peer_that_does_not_answer_is_reported_as_stuck(self):
+    def test_run_whose_peer_does_not_answer_gets_the_verdict_stuck(self):
         self.assertEqual(self.verdict_of(console="[ 80.0] weft-hunt: complaint: the peer did not answer\n")[:2], ("stuck", "the peer did not answer"))
 
     def test_unfinished_script_gets_the_verdict_stuck_or_no_end(self):
@@ -449,7 +449,7 @@ class Verdicts(unittest.TestCase):
             with unittest.mock.patch.multiple(trial.os, getloadavg=lambda load=load: (load, 0, 0), sched_getaffinity=lambda _: {2, 5}, cpu_count=lambda: 64):
                 self.assertEqual(trial.time_limit(), times * trial.MOST_SECONDS)
 
-    def test_time_limit_grows_with_the_number_of_seeds(self):
+    def test_time_limit_of_a_run_grows_with_the_number_of_its_seeds(self):
         """Each of its seeds takes some virtual seconds, and the card returns to its state at the beginning in between."""
         with unittest.mock.patch.object(trial.os, "getloadavg", lambda: (0, 0, 0)):
             for generated, seeds in ((walk.group("removal", range(1, 101)), 100), (walk.group("probe", [4, 5]), 2), (walk.generate("removal", 0), 1),
@@ -579,7 +579,7 @@ class Hunting(unittest.TestCase):
         self.hunt(scenario="removal", seed=1, seeds=26, group=10)
         self.assertEqual(sorted(self.ran), [14, 26])
 
-    def test_seeds_of_a_group_that_does_not_pass_run_alone(self):
+    def test_each_seed_of_a_group_that_does_not_pass_is_run_alone(self):
         """The group's run has the seed of the first one. Its report counts if none of its seeds has one alone."""
         self.by_seed = {1: "group: f"}
         with unittest.mock.patch.object(walk, "generate", lambda name, seed, **settings: schedule.Schedule(name, seed + 100, ())):
@@ -628,7 +628,7 @@ class Hunting(unittest.TestCase):
         with self.assertRaisesRegex(LabError, "known.txt:2: a line has a page"):
             self.hunt(seed=5)
 
-    def test_directory_of_another_hunt_is_refused(self):
+    def test_output_directory_of_another_hunt_is_refused(self):
         self.hunt()
         with self.assertRaisesRegex(LabError, "has the results of another hunt.*--out"):
             self.hunt(stack="weft")
@@ -661,7 +661,7 @@ class Hunting(unittest.TestCase):
             self.assertEqual(self.hunt()[0], 130)
         self.assertIn("interrupted", self.said.getvalue())
 
-    def test_replay_fails_if_the_report_is_not_as_expected(self):
+    def test_replay_fails_if_the_report_differs_from_the_expected_report(self):
         file = file_of(str(scenarios.generate("ipoib", 2).but(expect="other")), self)
         self.by_seed = {2: "other"}
         self.assertEqual(self.hunt("replay", file=file)[0], 0)
@@ -669,7 +669,7 @@ class Hunting(unittest.TestCase):
         self.assertEqual(self.hunt("replay", file=file)[0], 3)
         self.assertIn("expected: other", self.said.getvalue())
 
-    def test_reduced_schedule_is_written(self):
+    def test_reduce_command_writes_the_reduced_schedule(self):
         file = file_of(str(scenarios.generate("ipoib", 2)), self)
         self.by_seed = {2: "other"}
         self.assertEqual(self.hunt("reduce", file=file, out=str(self.folder / "short"))[0], 0)

@@ -33,7 +33,7 @@ MOST_CPU = 0.03         # of one CPU, for all cards together
 
 
 class Idle(unittest.TestCase):
-    def test_thousand_idle_cards_stay_within_resource_limits(self):
+    def test_weftd_with_1000_idle_cards_stays_within_cpu_memory_and_thread_limits(self):
         if resource.getrlimit(resource.RLIMIT_NOFILE)[1] < 6 * CARDS:
             self.skipTest("fewer descriptors than a host allows by default")
         with weftd(WEFTD, topology.dragonfly(CARDS).text()) as (process, directory):
@@ -53,7 +53,7 @@ class Idle(unittest.TestCase):
         self.assertLess(int(said["VmRSS"]), MOST_KIB * CARDS)
         self.assertLess(spent, MOST_CPU)
 
-    def test_ten_thousand_idle_endpoints_stay_within_resource_limits(self):
+    def test_weftd_with_10000_idle_endpoints_stays_within_memory_and_thread_limits(self):
         made = topology.fat_tree(ENDPOINTS, 36, each=40, spines=4)
         made.model = "endpoint"
         with weftd(WEFTD, made.text()) as (process, directory):

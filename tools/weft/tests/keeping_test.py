@@ -106,7 +106,7 @@ class Kept(unittest.TestCase):
         self.assertEqual(self.ask(message(keeping.RESET, number=9))[0], 9)
         self.assertEqual(self.ask(message(99))[2:], (keeping.REPLY | keeping.ERROR, keeping.ENOTSUP, b""))
 
-    def test_fragmented_requests_get_replies(self):
+    def test_fragmented_vfio_user_requests_get_replies_after_weftd_has_exited(self):
         self.die()
         request = message(keeping.REGION_READ, ACCESS.pack(0, 0, 8))
         for position in range(len(request)):
@@ -128,7 +128,7 @@ class Kept(unittest.TestCase):
         self.assertEqual(self.passed_on(), [(b"restore node1\n" + VERSION, 0), (b"restore node1\n" + mapping(0), 1),
                                             (b"restore node1\n" + mapping(0x8000), 1), (b"restore node1\n" + irqs(keeping.INTX, 1), 1), (b"adopt node1\n1", 1)])
 
-    def test_descriptors_of_old_mappings_are_closed(self):
+    def test_file_descriptors_of_removed_dma_mappings_are_closed(self):
         """Many mappings and unmappings leave no descriptor open, and neither does a guest that has disconnected."""
         self.notify("received", body=VERSION)
         before = len(os.listdir("/proc/self/fd"))
@@ -203,7 +203,7 @@ class Kept(unittest.TestCase):
         self.die()
         self.assertEqual(self.passed_on(), [(b"restore node1\n" + VERSION, 0), (b"restore node1\n" + mapping(0), 1), (b"adopt node1\n1", 1)])
 
-    def test_other_client_stays_connected_if_the_guest_is_refused(self):
+    def test_other_client_stays_connected_if_weftd_refuses_the_guest(self):
         self.passed()
         other = self.other(b"2")
         self.notify("gone", body=b"1")
@@ -231,7 +231,7 @@ class Kept(unittest.TestCase):
         self.assertEqual(self.ask(message(keeping.RESET))[0], 7)
         self.assertEqual(self.passed_on()[-1], (b"adopt node1\n2", 1))
 
-    def test_records_of_an_older_weftd_version_are_accepted(self):
+    def test_keeper_accepts_connection_records_of_an_older_weftd_version(self):
         """The earlier weftd sends no IDs. A record about an unknown connection does nothing."""
         self.notify("gone", body=b"3")
         self.passed()
@@ -267,7 +267,7 @@ class Kept(unittest.TestCase):
         self.assertEqual(self.qemu.recv(1), b"")
         self.assertFalse(self.keeper.has("node1"))
 
-    def test_records_that_a_killed_weftd_has_sent_are_read(self):
+    def test_keeper_reads_all_records_that_weftd_sent_before_it_was_killed(self):
         """The records are read even if weftd had not read all records that were sent to it."""
         self.notify("received", body=VERSION)
         self.die()
@@ -279,7 +279,7 @@ class Kept(unittest.TestCase):
         self.die()
         self.assertEqual(len(self.passed_on()), 102)
 
-    def test_connection_that_weftd_serves_is_not_passed_on_again(self):
+    def test_connection_that_weftd_already_serves_is_not_passed_to_weftd_again(self):
         self.passed()
         self.keeper.pass_on("node1")
         self.weftd.setblocking(False)
@@ -287,7 +287,7 @@ class Kept(unittest.TestCase):
             self.weftd.recv(1)
         self.assert_kept()
 
-    def test_requests_get_replies_if_the_connection_cannot_be_passed_on(self):
+    def test_requests_get_replies_if_the_connection_cannot_be_passed_to_the_next_weftd(self):
         self.die()
         self.keeper.open().close()
         with self.assertRaises(OSError):

@@ -179,7 +179,7 @@ class Kills(unittest.TestCase):
         self.assertTrue(answer["ok"], answer)
         return answer["result"]
 
-    def test_clients_and_links_survive_ten_kills(self):
+    def test_clients_stay_connected_and_links_keep_their_state_over_10_kills_of_weftd(self):
         """Each client gets a reply to nearly all requests, from its card or like that of a failed one, and its card works after each kill. A link
         that was down stays down. A failure prints the seed of the moments; the environment variable WEFT_SEED sets it."""
         seed = int(os.environ.get("WEFT_SEED") or int.from_bytes(os.urandom(4), "little"))
@@ -247,7 +247,7 @@ class Kills(unittest.TestCase):
             client.read(CONFIG, 0, "<H")
         self.assertEqual(other.read(CONFIG, 0, "<H"), MELLANOX)
 
-    def test_client_survives_replacements_of_weftd(self):
+    def test_client_stays_connected_while_weftd_is_replaced(self):
         """It is answered as by a failed card after each, until its connection is passed on. The test prints how long the card was not there."""
         client = Client(self.folder / "a.sock")
         client.start()

@@ -75,7 +75,7 @@ class Kubernetes(unittest.TestCase):
         self.pod["containers"][0]["volumeMount"] = []
         self.assertRaises(jsonschema.ValidationError, check, self.set)
 
-    def test_references_between_manifests_are_defined(self):
+    def test_labels_volumes_and_services_that_the_manifests_use_are_defined(self):
         labels = self.set["spec"]["template"]["metadata"]["labels"]
         self.assertEqual([self.service["spec"]["selector"], self.set["spec"]["selector"]["matchLabels"]], [labels] * 2)
         self.assertEqual(self.set["spec"]["serviceName"], self.service["metadata"]["name"])

@@ -175,7 +175,7 @@ class Network(unittest.TestCase):
         self.with_fabric(work)
 
     @cases.in_full_run
-    def test_stopped_daemon_only_delays_packets_until_the_silence_timeout(self):
+    def test_trunk_disconnects_only_if_a_daemon_stops_longer_than_the_silence_timeout(self):
         def work(fabric):
             lids, before = fabric.lids(0), fabric.counters()
             for seconds in (SILENCE / 2, SILENCE * 1.5):

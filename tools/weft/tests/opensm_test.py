@@ -95,7 +95,7 @@ class Configured(Attached):
 class Files(Configured):
     LAB = NO_MANAGER
 
-    def test_partitions_are_assigned_and_limit_paths(self):
+    def test_opensm_partitions_set_pkey_tables_and_limit_path_records(self):
         guids = {node: self.guid_of(node) for node in ("node1", "node2")}
         partitions = self.file("partitions.conf", f"Default=0x7fff, ipoib: ALL=full;\nblue=0x8001, ipoib: {guids['node1']}=full, {guids['node2']}=limited;\n")
         self.opensm("node1", "-P", partitions)
@@ -108,7 +108,7 @@ class Files(Configured):
         self.assertEqual(self.path_record("node1", "node2", "--pkey", "0x8001").get("pkey"), "0x8001")
         self.assertEqual(self.path_record("node1", "node3", "--pkey", "0x8001"), {})
 
-    def test_qos_policy_selects_service_levels_and_sets_the_tables(self):
+    def test_opensm_qos_policy_selects_service_levels_and_sets_sl_to_vl_tables(self):
         policy = self.file("qos-policy.conf", f"qos-ulps\n default : 0\n any, target-port-guid {self.guid_of('node3')} : 3\nend-qos-ulps\n")
         options = self.file("opensm.conf", f"qos TRUE\nqos_policy_file {policy}\nqos_max_vls 4\nqos_high_limit 10\nqos_vlarb_high 0:64,1:32,2:16,3:8\n"
                             "qos_vlarb_low 0:4,1:4,2:4,3:4\nqos_sl2vl 0,1,2,3,0,1,2,3,0,1,2,3,0,1,2,3\n")
@@ -228,7 +228,7 @@ class Published(Configured):
         self.LAB = self.subnet.text().partition("[sm]")[0] + UNMANAGED
         super().setUp()
 
-    def test_opensm_manages_the_subnet_of_the_manual_page(self):
+    def test_opensm_manages_the_example_subnet_of_the_ibnetdiscover_manual_page(self):
         hosts = list(self.subnet.hosts)
         self.assertEqual((len(hosts), len(self.subnet.switches), len(self.subnet.links)), (5, 2, 7))
         self.opensm(hosts[0])
@@ -260,7 +260,7 @@ class Parallel(Configured):
 class Managers(Configured):
     LAB = NO_MANAGER
 
-    def test_standby_takes_over_when_the_master_exits(self):
+    def test_standby_opensm_takes_over_when_the_master_exits(self):
         options = self.file("opensm.conf", STANDBY)
         master = self.opensm("node1", "-F", options, "-p", "10")
         self.await_managed("node1", "node2", "node3")
@@ -274,7 +274,7 @@ class Managers(Configured):
         self.assertEqual(self.lids(), lids)
 
 
-    def test_running_master_hands_over_to_a_manager_of_higher_priority(self):
+    def test_master_opensm_hands_over_to_an_opensm_of_higher_priority(self):
         options = self.file("opensm.conf", STANDBY)
         first = self.opensm("node1", "-F", options, "-p", "5")
         self.await_managed("node1", "node2", "node3")
@@ -302,7 +302,7 @@ class WithOwnManager(Configured):
         self.await_managed("node1", "node2", "node3")
 
 
-    def test_opensm_of_lower_priority_stands_by(self):
+    def test_opensm_of_lower_priority_becomes_standby(self):
         self.await_subnet()
         own = int(re.search(r"sm lid (\d+)", self.run_on("node3", "sminfo"))[1])
         self.opensm("node1", "-F", self.file("opensm.conf", STANDBY), "-p", "1")
@@ -394,7 +394,7 @@ class DisabledManager(Configured):
 class Handover(Configured):
     LAB = NO_MANAGER
 
-    def test_standby_takes_over_when_the_link_of_the_master_fails(self):
+    def test_standby_opensm_takes_over_when_the_link_of_the_master_fails(self):
         options = self.file("opensm.conf", STANDBY)
         self.opensm("node1", "-F", options, "-p", "10")
         self.await_managed("node1", "node2", "node3")

@@ -107,7 +107,7 @@ class Alarms(browser.TestCase):
             await_that("its link", lambda: self.texts("#alarms .alarm") == ["node1/1-switch1/1 does not come up"])
         await_that("no guest", lambda: not self.shown("#alarms"))
 
-    def test_hosts_are_counted_by_kind(self):
+    def test_page_counts_hosts_with_a_guest_and_endpoints(self):
         lab = daemon.fat_tree(1, 1, 5, 5, 1)
         for host in ("node1", "node2"):
             lab = lab.replace(f'[[host]]\nname = "{host}"', f'[[host]]\n{ENDPOINT}\nname = "{host}"')

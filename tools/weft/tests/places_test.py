@@ -138,7 +138,7 @@ class Places(unittest.TestCase):
                 peers += ["--peer", f"{place['name']}=localhost:{free_port(len(place['trunks']))}"]
         return Daemons(self, self.file, [place["name"] for place in plan], lambda name: ("--places", str(count), *peers))
 
-    def test_one_file_gives_the_same_subnet_on_1_2_and_4_daemons(self):
+    def test_one_lab_file_gives_the_same_subnet_on_1_2_and_4_daemons(self):
         self.needs_diagnostics()
         self.file.write_text(LAB)
         whole = Daemons(self, self.file)
@@ -183,7 +183,7 @@ class Places(unittest.TestCase):
         self.assertEqual(whole.await_subnet(nodes), parts.await_subnet(nodes))
         self.assertEqual(whole.links(), parts.links())
 
-    def test_errors_report_the_file_and_line(self):
+    def test_errors_of_places_report_the_line_of_the_lab_file(self):
         def refusal(text, *options):
             self.file.write_text(text)
             done = subprocess.run([WEFTD, "--socket-dir", str(self.folder / "sockets"), "--lab", str(self.file), *options], stdin=subprocess.DEVNULL,
@@ -259,7 +259,7 @@ class Places(unittest.TestCase):
                 for place in plan:
                     self.assertEqual([trunk["port"] for trunk in place["trunks"]], [port and port + index for index in range(4)])
 
-    def test_lab_plan_prints_the_plan(self):
+    def test_lab_plan_command_prints_the_hosts_and_trunks_of_each_place(self):
         self.file.write_text(LAB)
         text = subprocess.run([WEFT, "lab", "plan", str(self.file), "--places", "2"], capture_output=True, text=True, check=True).stdout
         self.assertIn("    hosts (4): h1 h2 h3 h4\n", text)

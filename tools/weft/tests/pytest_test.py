@@ -99,7 +99,7 @@ class Package(Folder):
             (self.folder / "active").touch()
             self.lab.attach("a").wait_until_active()
 
-    def test_link_settings_are_restored_after_the_context(self):
+    def test_link_settings_are_restored_when_the_context_exits(self):
         for name in ("a", "a/1", "a/1-s/1"):
             with self.lab.link(name).changed(loss="5%"):
                 pass
@@ -134,15 +134,15 @@ class Plugin(Folder):
 
     def test_consecutive_tests_share_a_lab(self):
         said = self.run_tests("""
-def test_command_succeeds(lab): lab["a"].run("true")
+def test_command_true_exits_with_status_0(lab): lab["a"].run("true")
 def test_lab_has_one_host(lab): assert lab.hosts == ["a"]
 @pytest.mark.weft(lab="other.toml", memory="1G")
-def test_other_lab_is_used(lab): pass
+def test_marker_selects_another_lab_file(lab): pass
 @pytest.mark.weft(lab="other.toml", memory="1G", fresh=True)
-def test_fresh_lab_is_used(lab): pass
+def test_fresh_marker_starts_a_new_lab(lab): pass
 @pytest.mark.weft(kernel="stock")
-def test_stock_kernel_is_used(lab): pass
-def test_no_lab_is_used(): pass
+def test_marker_selects_the_stock_kernel(lab): pass
+def test_without_the_lab_fixture_passes(): pass
 """, "--weft-kernel", "um")
         self.assertIn("6 passed", said)
         other = f"lab up --lab={self.folder}/other.toml --kernel=um --memory=1G".split()
@@ -151,8 +151,8 @@ def test_no_lab_is_used(): pass
 
     def test_lab_of_a_failed_test_is_not_reused(self):
         said = self.run_tests("""
-def test_command_fails(lab): lab["a"].run("exit 5")
-def test_lab_is_used(lab): pass
+def test_command_with_exit_status_5_fails(lab): lab["a"].run("exit 5")
+def test_lab_fixture_is_available(lab): pass
 """)
         self.assertIn("1 failed, 1 passed", said)
         self.assertIn("exited with status 5", said)
@@ -162,7 +162,7 @@ def test_lab_is_used(lab): pass
     def test_hosts_without_guests_have_no_console(self):
         (self.folder / "no-guests").touch()
         said = self.run_tests("""
-def test_program_fails(lab): lab.attach("a").run("sh", "-c", "exit 5")
+def test_attached_program_with_exit_status_5_fails(lab): lab.attach("a").run("sh", "-c", "exit 5")
 """)
         self.assertIn("a: `sh -c 'exit 5'` exited with status 5", said)
         self.assertNotIn("error", said)
@@ -172,28 +172,28 @@ def test_program_fails(lab): lab.attach("a").run("sh", "-c", "exit 5")
         for name in ("report", "dead"):
             said = self.run_tests(f"""
 import pathlib
-def test_file_is_created(lab): pathlib.Path({str(self.folder / name)!r}).touch()
+def test_stub_reports_a_kernel_error_or_an_exit_of_the_guest(lab): pathlib.Path({str(self.folder / name)!r}).touch()
 """)
             self.assertIn("1 passed, 1 error", said)
             self.assertIn(f"the kernel of a: {name}", said)
 
     def test_lab_that_fails_to_start_is_a_test_error(self):
         (self.folder / "no-up").touch()
-        self.assertIn("weft: there is no card", self.run_tests("def test_lab_is_used(lab): pass"))
+        self.assertIn("weft: there is no card", self.run_tests("def test_lab_fixture_is_available(lab): pass"))
 
     def test_marker_with_positional_arguments_is_refused(self):
         self.assertIn("named arguments", self.run_tests("""
 @pytest.mark.weft("other.toml")
-def test_lab_is_used(lab): pass
+def test_lab_fixture_is_available(lab): pass
 """))
 
     def test_logs_are_kept_in_the_requested_directory(self):
-        self.run_tests("def test_lab_is_used(lab): pass", "--weft-logs", "logs")
+        self.run_tests("def test_lab_fixture_is_available(lab): pass", "--weft-logs", "logs")
         self.assertIn(f"--logs={self.folder}/logs/lab1", (self.folder / "asked").read_text())
 
     def test_results_are_written_as_junit_xml(self):
-        self.run_tests("def test_lab_is_used(lab): pass", "--junitxml", "results.xml")
-        self.assertIn('testcase classname="test_it" name="test_lab_is_used"', (self.folder / "results.xml").read_text())
+        self.run_tests("def test_lab_fixture_is_available(lab): pass", "--junitxml", "results.xml")
+        self.assertIn('testcase classname="test_it" name="test_lab_fixture_is_available"', (self.folder / "results.xml").read_text())
 
 
 if __name__ == "__main__":

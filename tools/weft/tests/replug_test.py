@@ -167,7 +167,7 @@ class Replug(unittest.TestCase):
         self.greeting = {"hello": 1}
         self.assertEqual(self.run_once("--ports", "p0", "a=/a")[::2], (1, f"replug-cards: {self.qmp} is not a QMP socket\n"))
 
-    def test_bad_arguments_are_refused(self):
+    def test_replug_cards_refuses_invalid_arguments(self):
         for words, reason in ((["a=/a"], "give either --ports or --device-del"), (["--ports", "p", "--device-del", "a@r=/a"], "give either --ports or --device-del"),
                               (["--ports", "p", "a"], "a is not ID=SOCKET"), (["--device-del", "a=/a"], "--device-del needs ID@PORT=SOCKET")):
             done = subprocess.run([sys.executable, PROGRAM, self.control, self.qmp, *words], capture_output=True, text=True, check=False, timeout=TIME_LIMIT)

@@ -191,7 +191,7 @@ class Restart(unittest.TestCase):
         self.assertFalse((self.folder / "lab.sock").exists())
         self.assertEqual(self.weft("lab", "down", status=1), f"weft: no lab is up in {self.folder}: `weft lab up` starts one\n")
 
-    def test_shutdown_stops_the_lab(self):
+    def test_weft_shutdown_command_stops_the_lab(self):
         self.up()
         self.weft("shutdown")
         await_that("the lab to end", lambda: not (self.folder / "lab.sock").exists())

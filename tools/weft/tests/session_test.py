@@ -167,7 +167,7 @@ class OwnKernel(Folder):
         for name, data in (("a.ko", b"elf"), ("a.ko.xz", lzma.compress(b"elf")), ("a.ko.gz", gzip.compress(b"elf"))):
             self.assertEqual(image.module_bytes(self.write(name, data)), b"elf")
 
-    def test_cache_keeps_only_the_newest_module_disks(self):
+    def test_cache_keeps_only_the_newest_disk_images_of_modules(self):
         """Only the newest entries of a kind are kept in the cache."""
         before = os.environ.get("XDG_CACHE_HOME")
         os.environ["XDG_CACHE_HOME"] = str(self.folder)
@@ -189,7 +189,7 @@ class GuestSettingsTest(unittest.TestCase):
         self.assertEqual(settings.but({"memory": "2G"}), GuestSettings("/linux/bzImage", "/linux/modules", "/initrd", cpus=2, memory="2G"))
         self.assertEqual(settings.but({"kernel": "stock"}), GuestSettings("stock", cpus=2))
 
-    def test_memory_sizes_are_validated(self):
+    def test_guest_memory_sizes_are_parsed_and_validated(self):
         for given, mebibytes in (("192M", 192), ("768m", 768), ("1.5G", 1536), ("262144K", 256), ("1T", 1 << 20)):
             settings = GuestSettings(memory=given)
             settings.check_memory("stock")
@@ -247,7 +247,7 @@ class Accelerated(Folder):
         self.assertEqual(self.options(False, True), self.EMULATED)
         self.assertEqual(self.boots, 0)
 
-    def test_tcg_is_used_on_request(self):
+    def test_tcg_is_used_if_weft_kvm_is_0(self):
         self.assertEqual(self.options(True, True, WEFT_KVM="0"), self.EMULATED)
 
 
@@ -293,7 +293,7 @@ class Script(unittest.TestCase):
             with self.assertRaisesRegex(LabError, said):
                 running.parts_of(script, self.HOSTS)
 
-    def test_on_option_selects_hosts(self):
+    def test_on_option_selects_the_hosts_that_run_the_command(self):
         def args(**given):
             return types.SimpleNamespace(**{"on": [], "script": None, "words": [], **given})
         self.assertEqual(running.scripts_of(args(words=["a b"]), ["x", "y"]), {"x": "a b", "y": "a b"})
@@ -303,7 +303,7 @@ class Script(unittest.TestCase):
 
 
 class Crashed(unittest.TestCase):
-    def test_exit_status_of_a_crash_reports_the_signal(self):
+    def test_exit_status_of_a_crashed_command_is_mapped_to_the_signal(self):
         self.assertEqual([running.crash_of(status) for status in (0, 1, 127, 128, 134, 139, 143, 255)],
                          [None, None, None, None, "SIGABRT", "SIGSEGV", None, None])
 
@@ -537,7 +537,7 @@ class Settled(unittest.TestCase):
         self.lab.settle(replaced, self.reports.append)
         return [guest.name for guest in FakeGuest.made if guest.running]
 
-    def test_guests_are_started_and_stopped_as_the_lab_changes(self):
+    def test_guests_of_added_hosts_are_started_and_guests_of_removed_hosts_are_stopped(self):
         self.assertEqual(self.settle(["a", "b"]), ["a", "b"])
         first = self.lab.guests["a"]
         self.assertEqual(self.settle(["c", "a"]), ["a", "c"])
@@ -561,7 +561,7 @@ class Settled(unittest.TestCase):
         self.assertEqual(len(self.lab.guests), total)
         self.assertIn(f"{total} of {total} guests are up", "\n".join(self.reports))
 
-    def test_each_guest_has_an_address_of_its_own(self):
+    def test_each_guest_has_a_unique_ip_address(self):
         self.assertEqual([labs.address_of(number) for number in (1, 254, 255, 300, 508, 509)],
                          ["10.1.0.1", "10.1.0.254", "10.1.1.1", "10.1.1.46", "10.1.1.254", "10.1.2.1"])
         self.assertEqual(labs.address_of(300, network=labs.ETHERNET_NETWORK), "10.2.1.46")
@@ -877,7 +877,7 @@ class Upgrade(unittest.TestCase):
         self.lab._loaded["a"] = stack.Stack("ib0", own=("weft",))
         self.assertEqual(self.upgrade(), ["removal", "replacement", "cards"])
 
-    def test_guest_that_keeps_its_card_is_reported_and_delays_the_upgrade_for_a_fixed_time(self):
+    def test_guest_that_does_not_release_its_card_is_reported_and_upgrade_waits_for_a_fixed_time(self):
         timeouts = []
         reported = threading.Event()
         released = threading.Event()
@@ -912,7 +912,7 @@ class Upgrade(unittest.TestCase):
         self.assertEqual(len(timeouts), 1)
         self.assertLessEqual(timeouts[0], labs.UPGRADE_TIMEOUT)
 
-    def test_connection_is_passed_on_after_an_unfinished_card_removal_has_ended(self):
+    def test_connection_is_passed_to_weftd_after_an_unfinished_card_removal_has_ended(self):
         """The earlier removal is awaited once, for a fixed time."""
         timeouts = []
 
@@ -1126,10 +1126,10 @@ class Refused(Folder):
                                  ("64M", "weft: --memory: 64M of memory are too little for a guest: give it 192M or more\n")):
                 self.assertEqual(self.fails(command[0], f"memory={memory}", *command[1:]), said)
 
-    def test_missing_share_is_refused(self):
+    def test_missing_directory_of_the_share_option_is_refused(self):
         self.assertIn("--share /none does not exist", self.fails("run", "share=/none", "--", "true"))
 
-    def test_commands_without_a_lab_are_refused(self):
+    def test_lab_commands_are_refused_if_no_lab_is_up(self):
         for words in (["shell", "host=node1", "--", "true"], ["restart", "--", "node1"], ["console", "host=node1"], ["check"], ["down"]):
             done = subprocess.run([sys.executable, SESSION, self.folder, *words], capture_output=True, text=True, check=False,
                                   stdin=subprocess.DEVNULL, timeout=60)
@@ -1203,7 +1203,7 @@ class Broken(Folder):
                     thread.join(60)
                     self.assert_one_line(done, f"weft: no lab is up in {self.folder}, since its process was killed: `weft lab up` starts one\n")
 
-    def test_down_succeeds_if_the_lab_process_is_killed_meanwhile(self):
+    def test_lab_down_succeeds_if_the_lab_process_is_killed_meanwhile(self):
         self.serve(lambda _: None)
         self.assert_one_line(self.run_session("down"), f"weft lab: the former lab in {self.folder} has ended, since its process was killed\n", 0)
         self.assertFalse((self.folder / "lab.sock").exists())
@@ -1213,7 +1213,7 @@ class Broken(Folder):
         self.serve(lambda _: None, remove=True)
         self.assert_one_line(self.run_session("check"), f"weft: no lab is up in {self.folder}, since weftd ended with status 0; its log is LOG: `weft lab up` starts one\n")
 
-    def test_lab_survives_a_dropped_connection(self):
+    def test_command_suggests_a_retry_if_the_running_lab_closes_the_connection(self):
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.addCleanup(listener.close)
         listener.bind(str(self.folder / "lab.sock"))
@@ -1231,7 +1231,7 @@ class Broken(Folder):
                     self.assertRegex(done.stderr, "is not a lab's: end the program that serves it|no lab is up")
                     self.assert_one_line(done, str(self.folder))
 
-    def test_shortage_of_descriptors_is_reported(self):
+    def test_shortage_of_file_descriptors_is_reported(self):
         # After it has read its modules, the program has one descriptor in addition to the standard streams.
         program = f"import resource, runpy, sys; sys.path[:0] = [{str(SESSION.parent)!r}]; it = runpy.run_path({str(SESSION)!r}); resource.setrlimit(resource.RLIMIT_NOFILE, (4, 4))\n" \
                   "with it['reported']('weft'): it['in_words'](it['main'])"

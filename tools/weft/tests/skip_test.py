@@ -17,12 +17,12 @@ sys.path.insert(0, {here!r})
 import cases
 
 class Cases(unittest.TestCase):
-    def test_that_passes(self):
+    def test_empty_case_passes(self):
         pass
-    def test_that_may_be_skipped(self):
+    def test_case_is_skipped_on_request(self):
         if {skips}:
             self.skipTest("not installed: nothing")
-    def test_that_may_fail(self):
+    def test_case_fails_on_request(self):
         self.assertFalse({fails})
 
 cases.main(sys.argv)
@@ -42,14 +42,14 @@ class SkippedCases(unittest.TestCase):
         self.assertEqual(self.status(False, False), (0, ""))
         status, said = self.status(True, False)
         self.assertEqual(status, 77)
-        self.assertRegex(said, r"^1 of 3 cases were skipped:\ntest_that_may_be_skipped .*: not installed: nothing\n$")
+        self.assertRegex(said, r"^1 of 3 cases were skipped:\ntest_case_is_skipped_on_request .*: not installed: nothing\n$")
 
     def test_cases_that_only_a_full_run_executes_do_not_count_as_skipped(self):
         """In another run, a file is shown as skipped only if none of its cases has run."""
         for reason, skipped in (("cases.ONLY_IN_FULL", False), ("''", True)):
             file = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weft-skip-"))) / "file.py"
             for names, expected in (("ab", 77 if skipped else 0), ("b", 77)):
-                text = FILE.format(here=str(HERE), skips="False", fails="False").split("    def test_that_passes")[0]
+                text = FILE.format(here=str(HERE), skips="False", fails="False").split("    def test_empty_case_passes")[0]
                 text += "".join(f"    def test_{name}(self):\n        {'pass' if name == 'a' else f'self.skipTest({reason})'}\n" for name in names)
                 file.write_text(text + "cases.main(sys.argv)\n")
                 done = subprocess.run([sys.executable, "-B", file], stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=60)
@@ -58,7 +58,7 @@ class SkippedCases(unittest.TestCase):
     def test_failure_takes_precedence_over_a_skip(self):
         self.assertEqual(self.status(True, True)[0], 1)
 
-    def test_skip_status_is_set_for_each_ctest_that_uses_it(self):
+    def test_skip_return_code_77_is_set_for_each_ctest_that_may_skip_cases(self):
         """Each test whose file uses the status has it as its SKIP_RETURN_CODE, and each file that skips cases uses the status."""
         listing = (HERE.parent / "CMakeLists.txt").read_text()
         found = re.findall(r"set_tests_properties\(([^)]*?)\s+PROPERTIES SKIP_RETURN_CODE 77\)", listing)

@@ -90,7 +90,7 @@ class Ssh(unittest.TestCase):
             self.user.assert_nothing_is_left()
         self.with_hosts(work)
 
-    def test_lab_on_one_host_works_over_the_loopback_address(self):
+    def test_lab_on_one_host_starts_and_stops_over_the_loopback_address(self):
         def work():
             self.up()
             self.user.of_lab("lab", "down")

@@ -66,7 +66,7 @@ class Standby(unittest.TestCase):
         """Returns whether a port answers a packet that follows the switches' tables."""
         return "PortXmitPkts" in self.labs.attached(host, "perfquery", "--timeout", "300", str(lid))
 
-    def test_standby_takes_over_and_hands_the_subnet_back(self):
+    def test_standby_subnet_manager_takes_over_and_hands_the_subnet_back(self):
         self.start()
         self.assertEqual([(place["name"], place["subnet_manager"], place["standby"]) for place in self.plan if place["subnet_manager"] or place["standby"]],
                          [(FIRST, True, False), (STANDBY, False, True)])

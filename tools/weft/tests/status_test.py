@@ -76,7 +76,7 @@ class Ended(unittest.TestCase):
         self.addCleanup(shutil.rmtree, kept)
         return kept
 
-    def test_error_reports_where_the_console_was_moved_to(self):
+    def test_error_reports_the_new_path_of_the_console_log(self):
         error, said = self.run_and_fail(["weftd.log", "node1.log"])
         kept = self.kept(said)
         self.assertEqual(error, f"node1: no ib0 (its console: {kept}/node1.log)")

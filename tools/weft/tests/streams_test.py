@@ -116,7 +116,7 @@ class AgentCase(unittest.TestCase):
 
 
 class Agent(AgentCase):
-    def test_input_and_end_of_file_arrive_unchanged(self):
+    def test_input_and_end_of_file_reach_the_command_unchanged(self):
         data = random.Random(1).randbytes(3 << 20)
         command = self.start("cat")
         self.give_all(command, data)
@@ -124,7 +124,7 @@ class Agent(AgentCase):
         command.wait(TIME_LIMIT)
         self.assertEqual(command.raw, data)
 
-    def test_amount_of_unread_input_is_limited(self):
+    def test_amount_of_input_that_a_command_has_not_read_is_limited(self):
         command = self.start("sleep", "1000")
         given = 0
         with self.assertRaises(AssertionError):
@@ -199,7 +199,7 @@ class Shell(AgentCase):
         """Returns whether a process of the "guest" has this word on its command line."""
         return subprocess.run(["pgrep", "-f", f"[{mark[0]}]{mark[1:]}"], stdout=subprocess.DEVNULL, check=False).returncode == 0
 
-    def test_standard_input_is_passed_on(self):
+    def test_standard_input_is_passed_to_the_command(self):
         data = random.Random(2).randbytes(300_000)
         done = self.shell("node1", "cat", given=data)
         self.assertEqual((done.returncode, done.stderr), (0, b""))
@@ -284,7 +284,7 @@ class Shell(AgentCase):
         self.assertEqual(following.stdout.readline(), b"first\n")
         return following
 
-    def test_console_is_followed_until_a_signal(self):
+    def test_console_command_follows_the_console_until_a_signal(self):
         following = self.follow()
         with open(self.log, "a") as log:
             log.write("second\n")
@@ -292,13 +292,13 @@ class Shell(AgentCase):
         following.send_signal(signal.SIGINT)
         self.assertEqual((following.communicate(timeout=TIME_LIMIT), following.returncode), ((b"", b""), 0))
 
-    def test_console_is_followed_until_its_reader_closes_the_pipe(self):
+    def test_console_command_follows_the_console_until_its_output_pipe_is_closed(self):
         following = self.follow()
         following.stdout.close()
         self.assertEqual((following.wait(TIME_LIMIT), following.stderr.read()), (0, b""))
         following.stderr.close()
 
-    def test_console_is_followed_until_the_lab_ends(self):
+    def test_console_command_follows_the_console_until_the_lab_ends(self):
         following = self.follow()
         self.server.listener.shutdown(socket.SHUT_RDWR)
         self.assertEqual((following.communicate(timeout=TIME_LIMIT), following.returncode), ((b"", b""), 0))
@@ -507,7 +507,7 @@ sys.exit(case.status)
         self.assertEqual(running.wait(TIME_LIMIT), 9)
         self.assertEqual(termios.tcgetattr(terminal)[3], before[3] | termios.ECHO)
 
-    def test_status_of_a_command_on_a_terminal_is_returned(self):
+    def test_exit_status_of_a_command_on_a_terminal_is_returned(self):
         """bash has status 127 for a command that is not found, and 126 for one that cannot be executed."""
         for words, status, said in ((["exit 5"], 5, b""), (["/nowhere"], 127, b"No such file or directory"), (["/etc/passwd"], 126, b"Permission denied"),
                                     (["exec bash -c 'ulimit -c 0; kill -SEGV $$'"], 139, b"weft run: the command on node1 was ended by SIGSEGV\r\n")):
@@ -517,7 +517,7 @@ sys.exit(case.status)
                     read_until(terminal, said)
                 self.assertEqual(running.wait(TIME_LIMIT), status)
 
-    def test_status_of_a_command_without_a_terminal_is_returned(self):
+    def test_exit_status_of_a_command_without_a_terminal_is_returned(self):
         for word, status in (("/nowhere", 127), ("/etc/passwd", 126)):
             done = subprocess.run(self.command(word), stdin=subprocess.DEVNULL, capture_output=True, timeout=TIME_LIMIT, check=False)
             self.assertEqual((done.returncode, done.stdout), (status, b""), done.stderr)
@@ -574,7 +574,7 @@ with streams.Terminal(resized):
 print(calls)
 """
 
-    def test_second_resize_waits_until_the_first_one_is_sent(self):
+    def test_second_terminal_resize_waits_until_the_first_resize_is_sent(self):
         """The window changes again while the former change is sent to the guest, with the lock that frames to the guest need."""
         near, far = pty.openpty()
         self.addCleanup(os.close, near)

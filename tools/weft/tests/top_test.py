@@ -112,7 +112,7 @@ class Top(unittest.TestCase):
             terminal.type("q")
             self.assertEqual(terminal.end(), (0, True))
 
-    def test_signals_restore_the_terminal(self):
+    def test_weft_top_restores_the_terminal_after_a_signal(self):
         with daemon.weftd(WEFTD) as (_, directory):
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 terminal = Terminal(directory)

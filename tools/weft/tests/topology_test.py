@@ -188,7 +188,7 @@ class Converted(unittest.TestCase):
         self.assertEqual(self.said.getvalue(), "weft: net:33: the subnet manager of a lab is left out\n"
                          "weft: net: 1 link of FDR10: QDR instead\n")
 
-    def test_invalid_lines_are_reported(self):
+    def test_invalid_lines_of_ibnetdiscover_and_ibsim_files_are_reported(self):
         for wrong, reason in ((DISCOVERED.replace('[36]\t"S-0002c90200000001"[36]', '[36]\t"S-0002c90200000001"[35]'), "does not name"),
                               (DISCOVERED.replace("Switch\t36", "Switch\t255"), "1 to 254 ports"),
                               (DISCOVERED + "Ca\t1 \"H-0002c90300000a10\"\n", "twice"),
@@ -212,7 +212,7 @@ class Converted(unittest.TestCase):
         self.assertNotEqual(grouped.count("[ext 14]"), 0)
         self.assertEqual(lab_of(topology.read(grouped, "net")), lab_of(topology.read(DISCOVERED, "net")))
 
-    def test_unknown_lines_are_skipped_and_reported(self):
+    def test_unknown_lines_of_ibnetdiscover_output_are_skipped_and_reported(self):
         noise = "ibwarn: [4711] mad_rpc: _do_madrpc failed; dport (Lid 3)\nsrc/query_smp.c:197; umad (DR path slid 0) bad status 110\n"
         self.assertEqual(lab_of(topology.read(noise + DISCOVERED, "net")), lab_of(topology.read(DISCOVERED, "net")))
         self.assertIn("weft: net:1: 'ibwarn: [4711] mad_rpc: _do_madrpc failed; dport (Lid 3)' is left out\n", self.said.getvalue())
@@ -295,7 +295,7 @@ class Accepted(unittest.TestCase):
             if lab in examples:
                 self.assertIn(f"\n#     weft lab up --lab {lab.name}", lab.read_text())
 
-    def test_invalid_arguments_are_refused(self):
+    def test_topology_command_refuses_invalid_arguments(self):
         for words, reason in ((["fat-tree"], "--hosts is required"), (["ring", "--switches", "0"], "not in range"), (["torus", "--size", "4xx"], "is not the size of a torus"),
                               (["import", "/none"], "cannot read /none"), (["star"], "weft topology has no command 'star'")):
             done = subprocess.run([self.weft, "topology", *words], capture_output=True, text=True, check=False, timeout=60)

@@ -267,7 +267,7 @@ class Trunk(unittest.TestCase):
                     daemon.await_that("ibping across the trunk",
                                       lambda: "3 received, 0% packet loss" in first.attached("ibping", "-c", "3", str(lids["node-second"])))
 
-    def test_link_goes_down_when_a_daemon_is_killed_and_recovers(self):
+    def test_trunk_link_goes_down_when_a_daemon_is_killed_and_up_when_it_restarts(self):
         first = self.first()
         with self.second(first).start() as second:
             self.await_subnet(first, second)

@@ -124,7 +124,7 @@ class Reading(unittest.TestCase):
         cls.addClassCleanup(context.__exit__, None, None, None)
         return value
 
-    def test_pages_and_data_are_served(self):
+    def test_page_files_and_json_data_of_the_fabric_are_served(self):
         live = self.client.get("/api/live")
         self.assertEqual(sorted(live["rates"]), sorted([LINK, "node2/1-switch1/2", "sm/1-switch1/3", *ETHERNET_LINKS]))
         self.assertIn(LINK, live["down"])
@@ -149,12 +149,12 @@ class Reading(unittest.TestCase):
             self.assertIn("default-src 'self'", headers["Content-Security-Policy"])
             self.assertNotIn("Access-Control-Allow-Origin", headers)
 
-    def test_icon_is_served(self):
+    def test_favicon_is_served(self):
         for path in ("/favicon.ico", "/favicon.svg"):
             status, headers, _ = self.client.ask("GET", path)
             self.assertEqual((status, headers["Content-Type"]), (200, "image/svg+xml"))
 
-    def test_ports_and_subnet_are_served(self):
+    def test_port_counters_pkeys_and_routes_are_served(self):
         ports = self.client.get("/api/ports?link=sm/1-switch1/3")
         self.assertEqual(set(ports["ports"]), {"sm/1", "switch1/3"})
         self.assertGreater(ports["ports"]["sm/1"][ports["columns"].index("xmit_packets")], 0)
@@ -185,7 +185,7 @@ class Reading(unittest.TestCase):
         self.assertEqual(self.client.ask("GET", "/api/ports?segment=switch1")[0], 400)
         self.assertTrue(any(bits for _, bits, *_ in self.client.get(f"/api/history?link={ETHERNET_LINKS[0]}")["samples"]))
 
-    def test_link_faults_are_reported_at_once(self):
+    def test_link_faults_set_on_the_command_line_are_reported_at_once(self):
         """A setting made on the command line is reported by /api/live without a request for the topology."""
         self.assertNotIn("sm/1-switch1/3", self.client.get("/api/live")["faulty"])
         weft = [WEFT, "--socket-dir", self.weftd[1], "link", "set", "sm"]
@@ -232,7 +232,7 @@ class Reading(unittest.TestCase):
             self.assertNotRegex(name, r"(bits|milliseconds|minutes|kilobytes|counter|gauge)(_|$)")
             self.assertNotRegex(name, r"_total$" if family.type != "counter" else r"_(info|count|sum|bucket)$")
 
-    def test_changes_are_refused_by_default(self):
+    def test_requests_that_change_the_lab_are_refused_without_the_allow_option(self):
         """Without --allow, all requests for changes are refused."""
         for path, body in (("/api/link", {"link": LINK, "settings": {"state": "down"}}), ("/api/card", {"host": "node1", "fault": "catastrophic", "count": 1}),
                            ("/api/capture", {"link": LINK, "seconds": 1})):
@@ -314,7 +314,7 @@ class Consoles(unittest.TestCase):
     def status(self, client, query="host=node1", **headers):
         return client.ask("GET", f"/api/console?{query}", **headers)[0]
 
-    def test_console_is_served(self):
+    def test_text_of_a_guest_console_is_served(self):
         client = self.serve()
         self.assertEqual((self.status(client), client.get("/api/fabric")["consoles"]), (404, False))
         self.enter(stand_in_lab.lab(self.directory, self.paths))
@@ -369,7 +369,7 @@ class Consoles(unittest.TestCase):
         os.chown(self.paths["node1"], 65534, 65534)
         self.assertEqual(self.status(client), 404)
 
-    def test_consoles_need_permission_and_token(self):
+    def test_consoles_need_the_allow_option_and_the_token(self):
         """If other users may read the pages, consoles need --allow consoles and the token."""
         self.enter(stand_in_lab.lab(self.directory, self.paths))
         client = self.serve("allow+=reading", "allow+=faults")
@@ -384,7 +384,7 @@ class Consoles(unittest.TestCase):
 
 
 class Writing(unittest.TestCase):
-    def test_changes_need_permission_and_token(self):
+    def test_requests_that_change_the_lab_need_the_allow_option_and_the_token(self):
         with daemon.weftd(WEFTD) as (_, directory), daemon.web(WEFT, directory, "allow+=faults", "interval:=0.2") as address:
             client = Client(address)
             pull = {"link": "sm", "settings": {"state": "down"}}
@@ -447,7 +447,7 @@ class Writing(unittest.TestCase):
                 numbers = [line["number"] for line in client.get("/api/log")]
                 self.assertEqual(numbers, list(range(1, len(numbers) + 1)))
 
-    def test_missing_weftd_is_reported(self):
+    def test_weft_web_reports_that_no_weftd_is_running(self):
         done = subprocess.run([daemon.WEB, "/nonexistent", f"weft={WEFT}"], capture_output=True, text=True, check=False, timeout=daemon.TIME_LIMIT)
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertIn("no weftd serves /nonexistent", done.stderr)

@@ -109,7 +109,7 @@ class Untrusted(unittest.TestCase):
         self.addCleanup(view.close)
         return json.loads(view.handle(json.dumps(request).encode()))
 
-    def test_place_that_sends_an_invalid_reply_is_reported_as_missing(self):
+    def test_daemon_that_sends_an_invalid_reply_is_reported_as_missing(self):
         good = Place("a", ["h1"], ["s1"], counters={"h1/1": self.COUNTS})
         for answer in (b"x\n", b"[]\n", b"", b'{"ok": true}\n', b"[" * 60000 + b"\n", {"h2/1": 5}, {"h2/1": {"xmit_packets": "1"}}, {"h2/1": {"xmit_packets": True}}, b'{"ok": 1, "result": {}}\n',
                        b'{"ok": false, "error": 7}\n'):
@@ -117,13 +117,13 @@ class Untrusted(unittest.TestCase):
                 got = self.ask([good, Place("b", ["h2"], ["s2"], counters=answer)], command="counters")
                 self.assertEqual((got["ok"], got["result"], [missing["place"] for missing in got["missing"]]), (True, {"h1/1": self.COUNTS}, ["b"]))
 
-    def test_counters_that_a_place_sends_for_nodes_of_another_place_are_ignored(self):
+    def test_counters_that_a_daemon_sends_for_nodes_of_another_daemon_are_ignored(self):
         liar = Place("b", ["h2"], ["s2"], counters={"h1/1": {"xmit_packets": 9}, "h2/1": self.COUNTS}, counters_cards={"h1": {}, "h2": {}})
         for places in ([Place("a", ["h1"], ["s1"], counters={"h1/1": self.COUNTS}, counters_cards={"h1": {"x": 1}}), liar], [liar, Place("a", ["h1"], ["s1"], counters={"h1/1": self.COUNTS}, counters_cards={"h1": {"x": 1}})]):
             self.assertEqual(self.ask(places, command="counters")["result"], {"h1/1": self.COUNTS, "h2/1": self.COUNTS})
             self.assertEqual(self.ask(places, command="counters.cards")["result"], {"h1": {"x": 1}, "h2": {}})
 
-    def test_control_characters_do_not_reach_the_terminal(self):
+    def test_control_characters_from_a_daemon_do_not_reach_the_terminal(self):
         got = self.ask([Place("a", ["h1"], ["s1"], card_fault=b'{"ok": false, "error": "\\u001b[2J"}\n')], command="card.fault", host="h1")
         self.assertEqual((got["ok"], "\x1b" in got["error"]), (False, False))
 
@@ -152,7 +152,7 @@ class Untrusted(unittest.TestCase):
         places[0].plan.trunks = {link["name"]: True}
         self.assertEqual(self.ask(places, link=link["name"], command="link.down")["error"], "b: no; a has done what was requested")
 
-    def test_only_one_end_of_a_trunk_gets_faults(self):
+    def test_faults_of_a_trunk_are_set_only_at_the_listening_end(self):
         link = {"name": "s1/1-s2/1", "ends": ["s1/1", "s2/1"], "up": True, "settings": {}}
         places = [Place("a", ["h1"], ["s1"], link_set=link), Place("b", ["h2"], ["s2"], fabric_show=SHOWN | {"links": [link]})]
         for place, listens in zip(places, (True, False)):
@@ -170,7 +170,7 @@ class Untrusted(unittest.TestCase):
                 got = json.loads(view.handle(json.dumps(request).encode()))
             self.assertEqual((got["result"]["full"], got["result"].get("limit")), (True, limit))
 
-    def test_invalid_requests_are_refused(self):
+    def test_invalid_control_requests_are_refused(self):
         for request in ({"command": 1}, {}, {"command": "link.set", "link": 1}, {"command": "link.down"}, {"command": "card.fault", "host": []}, {"command": "log", "after": "x"},
                         {"command": "capture.start", "link": "all", "file": "relative"}, {"command": "capture.start", "link": "all", "file": 1}, {"command": "none"}):
             with self.subTest(request):

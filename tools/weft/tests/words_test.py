@@ -74,7 +74,7 @@ class Words(unittest.TestCase):
                 self.assertIn(f"'{named}'", done.stderr)
                 self.assertIn(f"did you mean '{meant}'?" if meant else "--help", done.stderr)
 
-    def test_invalid_values_and_missing_commands_are_usage_errors(self):
+    def test_invalid_values_and_missing_commands_give_exit_status_2(self):
         for given in ((), ("lab",), ("run",), ("run", "--script", "-", "--", "true"), ("run", "--timeout", "soon", "--", "true"), ("run", "--cpus"),
                       ("capture",)):
             with self.subTest(given):

@@ -2,7 +2,7 @@
 """Implements the pytest plugin, which provides the fixture `lab`, a running weft.Lab.
 
     @pytest.mark.weft(lab="two-rails.toml", memory="1G")
-    def test_ping(lab):
+    def test_node1_pings_node2(lab):
         lab["node1"].run("ping -c 3 10.1.0.2")
 
 The marker `weft` has the arguments of weft.Lab. Consecutive tests that request the same lab share it, unless one of them has failed or has

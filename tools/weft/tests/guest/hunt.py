@@ -216,7 +216,7 @@ PROGRAMS = """scenario verbs
 
 
 @test(kernels=(), also=("um-debug",), timeout=300)
-def programs_outlive_their_device_without_a_leak(lab):
+def program_that_outlives_its_rdma_device_leaks_nothing(lab):
     """A program keeps its objects while ib_uverbs, which is in use, cannot be unloaded, and mlx4_ib can. After it is killed all modules can be unloaded, and a
     new program works. Without that, the run would not pass."""
     schedule, logs = lab.directory / "programs", lab.directory / "logs"
@@ -241,7 +241,7 @@ stack {}
 
 
 @test(kernels=(), also=("um-debug",), timeout=300)
-def connections_work_after_random_use_of_rdma_cm(lab):
+def hosts_accept_connections_after_random_use_of_rdma_cm(lab):
     """Connections are abandoned in each state, messages of the CM are lost, doubled, changed and late, and the card of one of their ends is removed.
     Afterwards the modules of RDMA CM can be unloaded, and both hosts accept connections of the other. Without that, the
     run would not pass."""

@@ -17,7 +17,7 @@ def _run(lab, *options, status=0):
 
 
 @test(kernels=("um-debug",), also=("um",), timeout=120)
-def guests_load_the_in_tree_stack(lab):
+def guests_get_ib0_from_the_in_tree_drivers_of_their_kernel(lab):
     """Guests have ib0 with an address, on mlx4_ib of their kernel, before the command runs. A card for which the kernel has no driver is refused."""
     done = _run(lab, "--stack", "linux", "--on", "node1", "--", LIST + PING)
     driver, modules, *answers = done.stdout.splitlines()

@@ -39,7 +39,7 @@ def typed_into(command, directory, program, text):
 
 
 @test(kernels=("stock",), timeout=120)
-def commands_of_the_readme_work(lab):
+def commands_of_the_readme_exit_with_status_0(lab):
     """The second command runs a program on weft's stack, without a setting. All commands that need no kernel or test of the user's exit with status 0. A
     shell on a terminal has a terminal in the guest, and its exit status is that of weft."""
     listed = commands()
@@ -61,7 +61,7 @@ def commands_of_the_readme_work(lab):
 
 
 @test(kernels=("stock",), timeout=20)
-def readme_is_short_and_has_pictures(_):
+def readme_has_fewer_than_120_lines_and_its_pictures_exist(_):
     """README.md has fewer than 120 lines, and shows the web page, weft top, a capture and the demonstration. The pictures exist."""
     text = README.read_text()
     assert text.count("\n") < MOST_LINES, text.count("\n")

@@ -294,7 +294,7 @@ def mthca_guests_survive_an_upgrade(lab):
 
 
 @test(kernels=(), also=("stock",), timeout=400)
-def nvme_over_rdma_reconnects(lab):
+def nvme_over_rdma_reconnects_after_weftd_was_killed(lab):
     """After weftd was killed, an initiator is connected again to its disk, which has the data that was written before, and can be written."""
     storage = load(cache.TREE / "tools/tests/guest/storage.py")
     running = Running(lab)

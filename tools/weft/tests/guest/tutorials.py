@@ -19,7 +19,7 @@ def first_tutorials_show_the_documented_output(lab):
 
 
 @test(kernels=(), also=("stock",), timeout=300)
-def labs_of_the_example_files_work(lab):
+def example_lab_files_produce_the_output_that_their_tutorial_shows(lab):
     """The tutorial about the example lab files, with the files of the source tree, produces the output that the page shows."""
     follow(lab, PAGE, "Labs from example files", replaced=(("/usr/share/doc/weft/examples", str(EXAMPLES)),))
 
