@@ -206,7 +206,7 @@ TEST_F(MadAgents, ResponseFromAnotherLidIsIgnored)
 	EXPECT_EQ(next(*port).header.status, static_cast<std::uint32_t>(ETIMEDOUT));
 }
 
-TEST_F(MadAgents, InvalidMadSendsFailImmediately)
+TEST_F(MadAgents, SendOfAnInvalidMadFailsImmediately)
 {
 	const auto port = open(node_a);
 	const std::uint32_t agent = add(*port, client(kPing, 1));

@@ -89,7 +89,7 @@ TEST(GuestMemory, RangesThatWrapAroundAreRefused)
 }
 
 // Overlapping and invalid mappings are refused, and have no effect on existing ones.
-TEST(GuestMemory, RejectsOverlapsAndInvalidRanges)
+TEST(GuestMemory, OverlappingAndInvalidMappingsAreRefused)
 {
 	GuestMemory memory;
 	const auto mapping = MemoryMapping::allocate(4 * kPage);

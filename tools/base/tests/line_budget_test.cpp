@@ -10,7 +10,7 @@ namespace weft
 namespace
 {
 
-TEST(LineBudget, AllowsABurstAndThenOneLineEachInterval)
+TEST(LineBudget, AllowsABurstOfLogLinesAndThenOneLineEachInterval)
 {
 	LineBudget budget;
 	Clock::time_point now{std::chrono::hours(1)};
@@ -38,7 +38,7 @@ TEST(LineBudget, BudgetRefillsUpToTheBurstSize)
 	EXPECT_EQ(LineBudget::kBurst, allowed);
 }
 
-TEST(LineBudget, ReportsSuppressedLines)
+TEST(LineBudget, ReportsTheNumberOfSuppressedLogLines)
 {
 	EXPECT_EQ("", withheld_text(0));
 	EXPECT_EQ(" (7 lines about it left out)", withheld_text(7));

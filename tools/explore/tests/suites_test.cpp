@@ -113,7 +113,7 @@ TEST(Explorer, IpoibInterfaceCanBeClosedDuringMulticastJoin)
  * An allocation fails while the agents and the interface of a device, new rings, or a child are
  * created.
  */
-TEST(Explorer, IpoibInterfaceSurvivesFailedAllocations)
+TEST(Explorer, IpoibFreesAllResourcesAndCanRetryAfterFailedAllocations)
 {
 	expect_holds("explore_ipoib.failed_device_registration_frees_all_resources", 300);
 	expect_holds(

@@ -107,7 +107,7 @@ TEST_F(FairQueueTest, EachSourceHasReservedSpaceWhenTheQueueIsFull)
 	EXPECT_TRUE(push(1, 10));
 }
 
-TEST_F(FairQueueTest, NumberOfJobsInProgressIsLimitedAndAllJobsComplete)
+TEST_F(FairQueueTest, NumberOfRequestsInProgressIsLimitedAndAllRequestsComplete)
 {
 	constexpr ib::Lid sources = 2 * FairQueue::kJobsMax;
 	for (ib::Lid source = 1; source <= sources; source++)

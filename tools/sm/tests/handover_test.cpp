@@ -166,7 +166,7 @@ TEST_F(Handover, StandbyBecomesMasterWhenTheMasterIsNotActive)
 	ASSERT_TRUE(becomes(sm, SmState::master));
 }
 
-TEST_F(Handover, MasterHandsOverToAHigherPriority)
+TEST_F(Handover, MasterHandsOverToAManagerOfHigherPriority)
 {
 	SubnetManager &sm = start(3);
 	ASSERT_TRUE(Lab::settled(sm));
@@ -196,7 +196,7 @@ TEST_F(Handover, MasterYieldsToAHigherPriorityManagerThatWasDiscovering)
 	ASSERT_TRUE(becomes(sm, SmState::standby));
 }
 
-TEST_F(Handover, MasterDoesNotHandOverToALowerPriority)
+TEST_F(Handover, MasterDoesNotHandOverToAManagerOfLowerPriority)
 {
 	SubnetManager &sm = start(3);
 	ASSERT_TRUE(Lab::settled(sm));
@@ -213,7 +213,7 @@ TEST_F(Handover, MasterDoesNotHandOverToALowerPriority)
 	EXPECT_EQ(SmState::master, sm.status().state);
 }
 
-TEST_F(Handover, EqualPriorityHandsOverToTheLowerGuid)
+TEST_F(Handover, MasterHandsOverToAManagerOfEqualPriorityAndLowerGuid)
 {
 	SubnetManager &sm = start(3);
 	ASSERT_TRUE(Lab::settled(sm));
@@ -222,7 +222,7 @@ TEST_F(Handover, EqualPriorityHandsOverToTheLowerGuid)
 	EXPECT_TRUE(becomes(sm, SmState::standby));
 }
 
-TEST_F(Handover, EqualPriorityDoesNotHandOverToAHigherGuid)
+TEST_F(Handover, MasterDoesNotHandOverToAManagerOfEqualPriorityAndHigherGuid)
 {
 	SubnetManager &sm = start(3);
 	ASSERT_TRUE(Lab::settled(sm));
@@ -248,7 +248,7 @@ TEST_F(Handover, NewMasterSendsHandoverAcknowledge)
 	ASSERT_TRUE(sm.wait_for([&](auto &) { return host.active(); }, kTimeLimit));
 }
 
-TEST_F(Handover, SmInfoControlIsRefusedInInvalidStates)
+TEST_F(Handover, SmInfoControlPacketsAreRefusedInInvalidSmStates)
 {
 	constexpr unsigned refused = ib::mad_status_invalid_value;
 	Peer &other = meet(9, SmState::master);

@@ -141,7 +141,7 @@ TEST_F(Lids, LidsPlannedForAbsentPortsAreUsedIfNoOtherLidIsFree)
 
 // The valid lines of a damaged file are used. A missing file is like an empty one, and a file that
 // cannot be written is tolerated.
-TEST_F(Lids, MissingAndDamagedLidFilesAreTolerated)
+TEST_F(Lids, ValidLinesOfADamagedLidFileAreUsedAndAMissingFileIsEmpty)
 {
 	EXPECT_TRUE(LidFile(path_).load().empty());
 	EXPECT_TRUE(LidFile("").load().empty());

@@ -355,7 +355,7 @@ TEST(SaLimits, RmppTransferLimitIsPerPortNotPerLid)
 		  }));
 }
 
-TEST_F(SaTest, RmppTransferSurvivesLossInBothDirections)
+TEST_F(SaTest, RmppTransferCompletesDespiteLossInBothDirections)
 {
 	fabric::Faults faults;
 	faults.loss = 0.2;

@@ -247,7 +247,7 @@ TEST(SubnetManager, BringsUpAThousandHosts)
 		EXPECT_NEAR(1000.0 / spines, carried[port], 15) << port;
 }
 
-TEST(SubnetManager, LmcGivesEachPortALidRange)
+TEST(SubnetManager, LmcOf2GivesEachPortFourLids)
 {
 	Lab lab;
 	auto &sw = lab.fabric.add_switch({.name = "sw", .ports = 8});

@@ -576,8 +576,8 @@ def iser_transfers_data(lab):
 
 
 @test(kernels=(), also=("stock",), timeout=300)
-def opensm_on_connectx_5_manages_the_fabric_and_fails_over(lab):
-    """OpenSM on a ConnectX-5 manages the fabric, and one on another takes over, as in opensm.opensm_manages_the_fabric_and_fails_over."""
+def opensm_on_connectx_5_manages_the_fabric_and_a_standby_opensm_takes_over(lab):
+    """OpenSM on a ConnectX-5 manages the fabric, and one on another takes over, as in opensm.opensm_manages_the_fabric_and_a_standby_opensm_takes_over."""
     with guests(lab, MIXED.format(peer="mlx5") + opensm.UNMANAGED, log_level="debug") as (fabric, (node1, node2)):
         for node in (node1, node2):
             load_drivers(node, "mlx5")

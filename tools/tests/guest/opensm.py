@@ -83,7 +83,7 @@ def manages(fabric, node1, node2):
 
 
 @test(kernels=("stock",), timeout=240)
-def opensm_manages_the_fabric_and_fails_over(lab):
+def opensm_manages_the_fabric_and_a_standby_opensm_takes_over(lab):
     """Without weft's subnet manager, OpenSM brings ports up, serves IPoIB's joins and represses traps of link changes. A standby takes over."""
     with guests(lab, PAIR + UNMANAGED, log_level="debug") as (fabric, (node1, node2)):
         load(node1, node2)

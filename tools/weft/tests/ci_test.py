@@ -135,7 +135,7 @@ class Run(Ci):
         self.assertEqual((self.folder / "sudo").read_text(), f"-n chmod 0666 {kvm}\n")
         return done.stderr
 
-    def test_kvm_is_made_accessible_by_sudo(self):
+    def test_ci_run_script_makes_dev_kvm_accessible_with_sudo(self):
         self.assertNotIn("may not be opened", self.kvm_of_another_user(0))
 
     def test_kvm_that_remains_inaccessible_is_reported(self):
@@ -143,7 +143,7 @@ class Run(Ci):
 
 
 class Recipes(Ci):
-    def test_github_action_passes_its_inputs(self):
+    def test_github_action_passes_its_inputs_to_the_ci_run_script(self):
         action = yaml.safe_load((CI / "github/action.yml").read_text())
         inputs = {name: given.get("default", "") for name, given in action["inputs"].items()}
         (step,) = [step for step in action["runs"]["steps"] if step.get("name") == "Run the command"]

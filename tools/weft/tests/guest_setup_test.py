@@ -32,7 +32,7 @@ class GuestSetup(unittest.TestCase):
         kernel = types.SimpleNamespace(release="6.1.0-um", modules=self.folder / "modules")
         return guest_setup.Setup(name, kernel, self.folder / "copies").scripts(fabric or self.FABRIC)
 
-    def test_hosts_with_guests_load_the_modules_of_their_kernel(self):
+    def test_guests_load_the_rdma_modules_of_their_kernel(self):
         scripts = self.scripts(dep="kernel/mlx4_ib.ko: kernel/mlx4_core.ko\nkernel/ib-umad.ko.xz:\n", builtin="kernel/ib_uverbs.ko\nkernel/ib_ipoib.ko\n")
         self.assertEqual(list(scripts), ["node1", "node2"])
         self.assertIn("set -- 10.1.0.2 ib0 mlx4_ib ib_uverbs ib_umad ib_ipoib\n", scripts["node2"])

@@ -406,7 +406,7 @@ class Untrusted(unittest.TestCase):
     def read_plan(self, **more):
         return places.read_plan(json.dumps({"places": [{"name": "a", "address": None, "switches": [], "hosts": [], "trunks": [{"link": "s1/1-s2/1", "role": "listens", "port": None}], **more}]}))[0]
 
-    def test_place_has_a_port_only_if_its_address_contains_one(self):
+    def test_place_has_a_tcp_port_only_if_its_address_contains_a_port(self):
         for address, found in ((None, (None, None)), ("192.0.2.1", ("192.0.2.1", None)), ("[fd00::1]", ("fd00::1", None)), ("[fd00::1]:9", ("fd00::1", 9))):
             plan = self.read_plan(address=address)
             self.assertEqual((plan.address, plan.port), found)

@@ -38,7 +38,7 @@ class Package(Folder):
             self.lab.up()
         self.assertEqual(self.asked()[-1], "lab down")
 
-    def test_command_returns_output_and_status(self):
+    def test_command_returns_output_and_exit_status(self):
         host = self.lab["a"]
         self.assertEqual(host.run("echo out; echo err >&2"), self.weft.Result(0, "out\n", "err\n"))
         self.assertEqual(host.run(["printf", "%s|", "a b", "c"]).stdout, "a b|c|")
@@ -55,7 +55,7 @@ class Package(Folder):
             self.assertTrue(process.running())
         self.assertFalse(process.running())
 
-    def test_attached_program_has_its_output_status_and_input(self):
+    def test_attached_program_gets_input_and_returns_output_and_exit_status(self):
         node = self.lab.attach("a")
         self.assertEqual(node.run("sh", "-c", "cat; echo err >&2", input="in\n"), self.weft.Result(0, "in\n", "err\n"))
         self.assertEqual(node.run("printf", "%s|", "a b", 7, self.folder).stdout, f"a b|7|{self.folder}|")
@@ -112,7 +112,7 @@ class Package(Folder):
             self.assertEqual(file, self.folder / "file")
         self.assertEqual(self.asked(), [f"capture a -w {self.folder / 'file'}"])
 
-    def test_check_returns_kernel_reports(self):
+    def test_check_method_of_a_lab_returns_kernel_reports(self):
         self.assertEqual(self.lab.check(), "")
         (self.folder / "report").touch()
         self.assertEqual(self.lab.check(), "the kernel of a: report\n")

@@ -278,7 +278,7 @@ TEST(CountersText, ShowsCountersOfInfinibandAndEthernetPorts)
 	EXPECT_EQ(counters_text(counters, true), "a/1     xmit_packets=3\na/eth0  xmit_frames=4\n");
 }
 
-TEST(CountersText, HidesZerosByDefault)
+TEST(CountersText, HidesZeroCountersByDefault)
 {
 	const json counters = {
 		{"a/1", {{"xmit_packets", 5}, {"symbol_errors", 0}}},

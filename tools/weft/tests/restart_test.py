@@ -84,7 +84,7 @@ class Restart(unittest.TestCase):
             return None
         return await_that("the subnet to be managed", settled)
 
-    def test_fabric_state_survives_kills_of_weftd(self):
+    def test_links_guids_and_lids_are_unchanged_after_kills_of_weftd(self):
         """Links, GUIDs and LIDs are the same after each of several kills, also of a lab that was changed while it ran."""
         self.up()
         self.weft("link", "set", "a", "loss=0.25", "delay=1ms")
@@ -145,7 +145,7 @@ class Restart(unittest.TestCase):
         self.kill()
         self.assertIn("weftd ended with status 3 and was started again", self.weft("lab", "check", status=126))
 
-    def test_core_dump_of_weftd_is_kept(self):
+    def test_core_dump_of_weftd_is_saved_next_to_its_log(self):
         """weftd runs with the hard limit of core dumps, and the dump is kept next to its log unless the host's core_pattern has another place for it."""
         weftd = self.folder / "weftd"
         weftd.write_text(f'#!/bin/sh\nulimit -S -c >"{self.folder}/soft"; ulimit -H -c >"{self.folder}/hard"\n'

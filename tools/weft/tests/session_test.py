@@ -82,7 +82,7 @@ class OwnKernel(Folder):
             self.write(f"lib/modules/{RELEASE}/kernel/drivers/{name}")
         return self.folder / "boot" / f"vmlinuz-{RELEASE}"
 
-    def test_built_tree_provides_image_release_and_modules(self):
+    def test_built_kernel_tree_provides_image_release_and_modules(self):
         """Image, release and modules are found in a tree, whichever way its modules.order names them."""
         for suffix in (".o", ".ko"):
             found = own_kernel.look(self.tree(["virtio-blk", "ext4"], ["virtio_pci"], suffix))
@@ -109,7 +109,7 @@ class OwnKernel(Folder):
             self.assertEqual(len(lack.splitlines()), 1)
         self.assertIsNone(own_kernel.look(self.tree(built_in=names)).lack(EVERYTHING))
 
-    def test_kernel_needs_only_the_driver_of_its_card(self):
+    def test_kernel_is_accepted_if_it_has_the_driver_of_the_card_model(self):
         for model in own_kernel.DRIVERS:
             found = own_kernel.look(self.tree(built_in=[name for name, _, _ in own_kernel.required(True, model)]))
             for other in own_kernel.DRIVERS:
@@ -1316,7 +1316,7 @@ class AnotherDaemon(Folder):
         self.assertEqual((done.returncode, done.stderr), (1, "weft lab: reached\n"))
         self.assertFalse((self.folder / "control.sock").exists())
 
-    def test_socket_of_a_running_weftd_is_reported_and_kept(self):
+    def test_socket_of_a_running_weftd_is_reported_and_not_deleted(self):
         self.listen("control.sock")
         for words in (("up", f"weftd={self.weftd('exit 1')}"),):
             done = self.session(*words)

@@ -90,7 +90,7 @@ class Slurm(unittest.TestCase):
             self.down()
         self.with_nodes(work)
 
-    def test_lab_survives_a_killed_weftd(self):
+    def test_lab_continues_after_weftd_was_killed(self):
         def work():
             self.up()
             self.await_subnet()
@@ -102,7 +102,7 @@ class Slurm(unittest.TestCase):
             self.down()
         self.with_nodes(work)
 
-    def test_lab_survives_a_restart_of_slurmd(self):
+    def test_lab_continues_during_a_restart_of_slurmd(self):
         def work():
             self.up()
             self.user.cluster.kill_slurmd(self.user.nodes[1])

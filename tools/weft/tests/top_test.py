@@ -68,7 +68,7 @@ class Terminal:
 
 
 class Top(unittest.TestCase):
-    def test_keys_change_the_order_and_the_screen_fits_the_terminal(self):
+    def test_keys_change_the_sort_order_of_links_and_the_screen_fits_the_terminal(self):
         with daemon.weftd(WEFTD) as (_, directory):
             terminal = Terminal(directory)
             picture = terminal.shows("by rate")

@@ -247,7 +247,7 @@ TEST_F(Apply, SubnetManagerSweepsTheChangedFabric)
 }
 
 // The next daemon uses the LIDs that the previous one has assigned.
-TEST_F(Apply, LidsSurviveARestartOfTheDaemon)
+TEST_F(Apply, LidsAreUnchangedAfterARestartOfTheDaemon)
 {
 	auto lab = parse_lab(kPair, "pair", "test");
 	lab.sm.lids = directory_ / "lids";
@@ -271,7 +271,7 @@ TEST_F(Apply, LidsSurviveARestartOfTheDaemon)
 
 // A link that stays gets its new settings. A setting that was changed at run time is compared with
 // its current value.
-TEST_F(Apply, LinkSettingsAreApplied)
+TEST_F(Apply, ChangedLinkSettingsAreAppliedToExistingLinks)
 {
 	ask({{"command", "link.down"}, {"link", "b"}});
 	const std::string slow = std::string(kPair) + "delay = \"1ms\"\n";

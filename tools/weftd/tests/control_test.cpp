@@ -136,7 +136,7 @@ TEST_F(Control, LinkCanBeSpecifiedByNamePortOrNode)
 
 // Pulling a cable takes the link down, and plugging it in brings the link up. The link of the
 // subnet manager shows this.
-TEST_F(Control, LinkDownAndUpCommandsUnplugAndPlug)
+TEST_F(Control, LinkDownAndUpCommandsUnplugAndPlugTheCable)
 {
 	const json show{{"command", "fabric.show"}};
 	EXPECT_EQ(result({{"command", "link.down"}, {"link", "sm"}})["up"], false);

@@ -219,7 +219,7 @@ TEST_F(EthernetLab, ApplyChangesARunningEthernet)
 
 // The attachment is the card's own, not that of an additional network device: it has no socket, and
 // is removed and added together with the card.
-TEST_F(EthernetLab, EthernetCardOfAHostReplacesItsNetworkDevice)
+TEST_F(EthernetLab, HostWithAnEthernetCardHasNoSocketForAnotherNetworkDevice)
 {
 	const auto with_card = edited(kPair, "name = \"a\"", "name = \"a\"\nmodel = \"amso1100\"");
 	EXPECT_THAT(apply(with_card), ElementsAre(HasSubstr("host a"), "- a/eth0 on Ethernet lan",

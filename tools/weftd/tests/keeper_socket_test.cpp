@@ -352,7 +352,7 @@ TEST_F(KeeperSocketTest, DaemonContinuesAfterTheKeeperExits)
 	EXPECT_EQ(next.greet().error(), 0u);
 }
 
-TEST(KeeperOption, DescriptorMustBeASeqpacketSocket)
+TEST(KeeperOption, KeeperDescriptorThatIsNoSeqpacketSocketIsRefused)
 {
 	auto [stream, other] = FakeClient::make_sockets();
 	EXPECT_THROW(KeeperSocket{::dup(stream.get())}, std::system_error);

@@ -44,7 +44,7 @@ TEST(Log, EachLogLineIsAJsonObject)
 	EXPECT_EQ(object["text"], "link \"a\"\n\xef\xbf\xbd/1: up");
 }
 
-TEST(Log, HistoryKeepsTheLatestLinesAndTruncatesLongLines)
+TEST(Log, LogHistoryHasTheLatestLinesAndTruncatesLongLines)
 {
 	LogHistory history;
 	const std::string lengthy(10'000, 'x');
@@ -77,7 +77,7 @@ TEST(Log, ControlCharactersInAMessageAreEscaped)
 
 // The number of lines per second is limited for the daemon as for a guest. Omitted lines are
 // counted.
-TEST(Log, LogRateIsLimited)
+TEST(Log, NumberOfLogLinesPerSecondIsLimited)
 {
 	VirtualEnvironment time;
 	const auto history = std::make_shared<LogHistory>();

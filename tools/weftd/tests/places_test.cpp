@@ -161,7 +161,7 @@ TEST(Places, OnlyTheListeningEndOfATrunkAppliesTheFaultsOfItsLink)
 
 // Names, GUIDs, ports and numbers of each node and link are those of the whole lab, and each one is
 // in one part, or for a trunk in two.
-TEST(Places, PartsTogetherContainTheWholeLab)
+TEST(Places, EachNodeAndLinkOfALabIsInOnePartOrIsATrunkInTwoParts)
 {
 	const Lab whole = parse(kRing);
 	for (const std::size_t places : {1u, 2u, 3u}) {
@@ -387,7 +387,7 @@ TEST(Places, PlanHasNoTcpPortIfTheLabFileHasNone)
 }
 
 // Discovery goes along the links in the order of ports, see Discovery in sm/discovery.cpp.
-TEST(Places, ExpectedPortsAreListedInTheOrderOfDiscovery)
+TEST(Places, ExpectedPortsAreListedInTheOrderOfTheSubnetDiscovery)
 {
 	const Lab lab = parse(kRing);
 	std::vector<ib::Guid> guids;

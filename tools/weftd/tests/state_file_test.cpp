@@ -201,7 +201,7 @@ TEST_F(State, RefusedRequestIsNotSavedInTheStateFile)
 	EXPECT_THAT(state_->requests(), IsEmpty());
 }
 
-TEST_F(State, RestartRestoresSettingsOfManagerAndCards)
+TEST_F(State, RestartRestoresSettingsOfSubnetManagerAndCards)
 {
 	result({{"command", "sm.disable"}});
 	result({{"command", "sm.corrupt-replies"}, {"one_in", 1}});

@@ -71,7 +71,7 @@ TEST_F(Stream, InvalidHeaderClosesTheConnection)
 
 // Descriptors belong to the message with which they were sent, even if it arrives in pieces or with
 // other messages.
-TEST_F(Stream, FileDescriptorsStayWithTheirMessage)
+TEST_F(Stream, FileDescriptorsBelongToTheMessageThatTheyWereSentWith)
 {
 	const auto file = make_memory(3 * 4096);
 	const auto map = [](std::uint64_t page) {

@@ -62,7 +62,7 @@ TEST_F(Version, RequestWithoutCapabilitiesIsAccepted)
 }
 
 // Another major version is not supported, so the server closes the connection.
-TEST_F(Version, OtherMajorVersionClosesTheConnection)
+TEST_F(Version, RequestForAnotherMajorVersionClosesTheConnection)
 {
 	client().send(Command::version, bytes_of(VersionHeader{1, 0}));
 	EXPECT_TRUE(client().wait_closed());

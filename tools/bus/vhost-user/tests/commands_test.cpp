@@ -130,7 +130,7 @@ TEST_F(Commands, CommandsMaySpanSeveralDescriptors)
 
 // The guest is called after posted commands, so that it frees their memory. It polls for answers
 // that it waits for.
-TEST_F(Commands, GuestIsNotifiedAfterPostedWritesButNotAfterReads)
+TEST_F(Commands, GuestIsInterruptedAfterPostedWritesButNotAfterReads)
 {
 	guest().take_calls();
 	guest().write<std::uint32_t>(0, 0, 1);

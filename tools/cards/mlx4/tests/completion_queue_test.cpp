@@ -166,7 +166,7 @@ TEST_F(CompletionQueueTest, DoorbellOnAnotherUarPageIsDropped)
 	EXPECT_EQ(driver.context().diagnostics.bad_doorbells, 1u);
 }
 
-TEST_F(CompletionQueueTest, OverrunFailsTheQueueAndRaisesOneEvent)
+TEST_F(CompletionQueueTest, CqOverrunFailsTheCqAndRaisesOneCqErrorEvent)
 {
 	for (unsigned i = 0; i < 16; ++i)
 		ASSERT_TRUE(post(i));
@@ -260,7 +260,7 @@ TEST_F(CompletionQueueTest, ResizedQueueContinuesInTheNewBuffer)
 // The command that creates the CQ initialises only the first half of its entries. Each entry that
 // is written initialises another one, so that the next entry always belongs to the card when the
 // driver reads it.
-TEST_F(CompletionQueueTest, SecondHalfOfTheLargestCqIsInitialisedAsItFills)
+TEST_F(CompletionQueueTest, CqesOfTheSecondHalfOfALargeCqAreInitialisedAsTheCqFills)
 {
 	constexpr unsigned log_size = limits::kLogMarkedEntries + 1, log_page = 23;
 	constexpr std::uint32_t size = 1u << log_size;

@@ -234,7 +234,7 @@ TEST_F(ProgramOnACard, TrapRepressIsNotDeliveredToTheProgram)
 	EXPECT_TRUE(program->received.empty());
 }
 
-TEST_F(ProgramOnACard, IsSmBitSetByAProgramSurvivesSetPortAndCardReset)
+TEST_F(ProgramOnACard, IsSmBitSetByAProgramStaysSetAfterSetPortAndCardReset)
 {
 	EXPECT_FALSE(is_sm());
 	access().set_is_sm(true);

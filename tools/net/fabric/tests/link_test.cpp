@@ -156,7 +156,7 @@ TEST_F(TwoNodes, LinkStaysDownUntilTheRemoteProcessAgreesToBringItUp)
 }
 
 /* A driver may disable and enable its port at any rate without adding scheduled tasks. */
-TEST_F(TwoNodes, CancelledLinkTrainingsDoNotAccumulateTasks)
+TEST_F(TwoNodes, RepeatedPortDisableAndEnableDoesNotAccumulateTrainingTasks)
 {
 	link.set_training(1h);
 	link.set_plugged(false);

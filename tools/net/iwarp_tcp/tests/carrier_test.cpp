@@ -124,7 +124,7 @@ TEST_F(IwarpTcp, MessagesArriveInBothDirections)
 	EXPECT_TRUE(server.request->crc);
 }
 
-TEST_F(IwarpTcp, MessagesSurvivePacketLoss)
+TEST_F(IwarpTcp, MessagesArriveIntactDespitePacketLoss)
 {
 	fabric::Faults faults;
 	faults.loss = 0.05;
@@ -133,7 +133,7 @@ TEST_F(IwarpTcp, MessagesSurvivePacketLoss)
 	exchange();
 }
 
-TEST_F(IwarpTcp, MessagesSurviveReorderingDuplicationAndCorruption)
+TEST_F(IwarpTcp, MessagesArriveIntactDespiteReorderingDuplicationAndCorruption)
 {
 	fabric::Faults faults;
 	faults.reordering = 0.2;

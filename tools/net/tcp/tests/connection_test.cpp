@@ -129,7 +129,7 @@ TEST_F(Tcp, NothingIsRetransmittedWithoutLoss)
 	EXPECT_LT(b.port.counters.xmit_bytes, 146000u + 300 * 66);
 }
 
-TEST_F(Tcp, DataSurvivesLoss)
+TEST_F(Tcp, DataArrivesIntactDespiteLoss)
 {
 	fabric::Faults faults;
 	faults.loss = 0.05;
@@ -138,7 +138,7 @@ TEST_F(Tcp, DataSurvivesLoss)
 	exchange(300000);
 }
 
-TEST_F(Tcp, DataSurvivesReordering)
+TEST_F(Tcp, DataArrivesIntactDespiteReordering)
 {
 	fabric::Faults faults;
 	faults.reordering = 0.2;
@@ -147,7 +147,7 @@ TEST_F(Tcp, DataSurvivesReordering)
 	exchange(300000);
 }
 
-TEST_F(Tcp, DataSurvivesDuplicationAndCorruption)
+TEST_F(Tcp, DataArrivesIntactDespiteDuplicationAndCorruption)
 {
 	fabric::Faults faults;
 	faults.duplication = 0.2;
@@ -158,7 +158,7 @@ TEST_F(Tcp, DataSurvivesDuplicationAndCorruption)
 	exchange(300000);
 }
 
-TEST_F(Tcp, DataSurvivesAllFaultsCombined)
+TEST_F(Tcp, DataArrivesIntactDespiteAllLinkFaultsCombined)
 {
 	fabric::Faults faults;
 	faults.loss = faults.duplication = faults.reordering = 0.05;
@@ -190,7 +190,7 @@ TEST_F(Tcp, BurstLossIsRepairedWithin600Milliseconds)
 }
 
 // The link is down for a while, and then permanently.
-TEST_F(Tcp, ConnectionSurvivesAShortOutageAndTimesOutAfterALongOutage)
+TEST_F(Tcp, ConnectionContinuesAfterAShortOutageAndTimesOutAfterALongOutage)
 {
 	establish();
 	set({}, false);

@@ -366,7 +366,7 @@ TEST_F(TrunkPortTest, RateChangedWhileTheOtherEndIsDownAppliesToBothEnds)
 	}
 }
 
-TEST_F(TrunkPortTest, EndsTrainToTheBestCommonRateAndMtu)
+TEST_F(TrunkPortTest, BothEndsTrainToTheBestCommonRateAndMtu)
 {
 	LinkConfig slow;
 	slow.rate = {ib::width_1x, ib::speed_ddr};

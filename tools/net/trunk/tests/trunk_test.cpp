@@ -172,7 +172,7 @@ TEST_F(TrunkTest, LinkGoesDownIfTheOtherDaemonExitsAndComesUpWhenItRestarts)
 }
 
 // The exception is the same as for a lack of memory. The process continues, and so does the trunk.
-TEST_F(TrunkTest, ExceptionInAHandlerClosesOnlyTheConnection)
+TEST_F(TrunkTest, ExceptionInAHandlerClosesTheTrunkConnectionWhichReconnects)
 {
 	listen();
 	b.start(Role::connects, address());
@@ -340,7 +340,7 @@ TEST_F(TrunkTest, SecondDaemonIsRefusedUntilTheFirstIsDisconnected)
 	EXPECT_TRUE(becomes_true([&] { return a.trunk_link.up() && c.trunk_link.up(); }));
 }
 
-TEST(TrunkAdmission, EachNetworkMayStartAFewHandshakesAfterTheTotalLimitIsReached)
+TEST(TrunkAdmission, EachClientNetworkMayStartSomeHandshakesEvenAtTheTotalLimit)
 {
 	Admission admission;
 	unsigned first = 0, second = 0;

@@ -15,7 +15,7 @@ def test_ibv_pingpong_exchanges_data(lab):
         server.wait()
 
 
-def test_unplugged_cable_is_detected(lab):
+def test_port_goes_down_when_its_cable_is_unplugged(lab):
     lab.link("node2").down()
     lab["node2"].run("until ibstat | grep 'State: Down'; do sleep 0.1; done", timeout=60)
     with pytest.raises(weft.CommandFailed):

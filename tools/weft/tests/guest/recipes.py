@@ -103,13 +103,13 @@ def fat_tree_of_5000_hosts_is_discovered(lab):
 
 
 @test(kernels=(), also=("stock",), timeout=400)
-def ucx_survives_the_failure_of_a_rail(lab):
+def ucx_continues_when_one_of_two_ports_fails(lab):
     """UCX uses both ports of a card, and continues when one of them fails."""
     follow(lab, PAGE, "Two rails")
 
 
 @test(kernels=(), also=("stock",), timeout=400)
-def ucx_survives_a_rail_failure_on_connectx_5(lab):
+def ucx_continues_when_one_of_two_ports_of_a_connectx_5_fails(lab):
     """UCX uses both ports of a ConnectX-5, and continues when one of them fails."""
     follow(lab, PAGE, "Two rails", replaced=ON_MLX5)
 

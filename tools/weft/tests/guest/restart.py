@@ -156,7 +156,7 @@ def _wait_for(programs, began, timeout):
 
 
 @test(kernels=(), also=("stock",), timeout=300, full_timeout=4 * 3600)
-def guests_survive_kills_of_weftd(lab):
+def guests_keep_running_and_ping_each_other_after_kills_of_weftd(lab):
     """weftd is killed at random moments under flood pings and RDMA writes of all guests: twice with two guests, with --full a hundred times with three. Each
     time all guests ping each other within ten seconds of the daemon's return and of mlx4's wait, scaled by the load, none has exited, no kernel has reported
     anything, and a link that was down is still down. `scripts/test --seed` repeats the moments."""
@@ -242,7 +242,7 @@ MODELS = {"mlx4": 'model = "mlx4"', "mlx5": 'model = "mlx5"', "weft": 'model = "
 
 
 @test(kernels=(), also=("stock",), timeout=600)
-def guests_of_each_model_survive_a_kill_and_an_upgrade(lab):
+def mlx4_mlx5_and_weft_guests_get_their_cards_back_after_a_kill_and_an_upgrade_of_weftd(lab):
     """Guests with an mlx4 and an mlx5 card on Linux's stack, and one on weft's own stack, have their cards and addresses again after weftd was
     killed, and after it was replaced by another binary."""
     file, copy = lab.directory / "lab.toml", lab.directory / "another-weftd"
@@ -271,7 +271,7 @@ def guests_of_each_model_survive_a_kill_and_an_upgrade(lab):
 
 
 @test(kernels=(), also=("stock",), timeout=400)
-def mthca_guests_survive_an_upgrade(lab):
+def mthca_guests_get_their_cards_back_after_an_upgrade_of_weftd(lab):
     """Guests with mthca cards have their cards and addresses again after weftd was replaced, because their drivers release the cards before that. Their
     drivers do not release the card of a weftd that was killed."""
     running = Running(lab)

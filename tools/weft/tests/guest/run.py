@@ -55,7 +55,7 @@ def _folder_with_a_table(directory):
 
 
 @test(kernels=("stock",), timeout=150)
-def run_returns_output_and_status_of_guests(lab):
+def weft_run_returns_output_and_exit_status_of_guests(lab):
     """A guest with a kernel, modules and an initramfs from files shares a lab with one on Debian's kernel. weft run returns the output of each and
     the exit status of the failed one, and leaves only the logs behind."""
     stock = kernels.find("stock")
@@ -80,7 +80,7 @@ def run_returns_output_and_status_of_guests(lab):
 
 
 @test(kernels=("um-debug",), timeout=120)
-def run_boots_user_mode_linux_guests_with_either_stack(lab):
+def weft_run_boots_user_mode_linux_guests_with_the_linux_or_the_weft_stack(lab):
     """With a User-Mode Linux kernel, weftd serves the cards by vhost-user. The guests load the kernel's own modules or weft's, and ping each other."""
     for stack in ("linux", "weft"):
         done = subprocess.run([lab.program("weft"), "run", "--quiet", "--kernel", lab.kernel, "--stack", stack, "--on", "node1", "--",
@@ -92,7 +92,7 @@ def run_boots_user_mode_linux_guests_with_either_stack(lab):
 
 
 @test(kernels=("stock",), timeout=120)
-def ctrl_c_stops_run_and_its_guests(lab):
+def ctrl_c_stops_weft_run_and_its_guests(lab):
     """Ctrl-C while a guest boots stops the guest and weftd, and weft run exits with status 130."""
     command = subprocess.Popen([lab.program("weft"), "run", "--bare", "--logs", lab.directory / "logs", "--", "sleep", "inf"],
                                stderr=subprocess.PIPE, text=True, env=_marked(lab))
@@ -109,7 +109,7 @@ def ctrl_c_stops_run_and_its_guests(lab):
 
 
 @test(kernels=("stock",), timeout=120)
-def run_forwards_input_and_signals(lab):
+def weft_run_forwards_standard_input_and_sigint_to_the_command(lab):
     """A command in one guest reads the caller's standard input. Ctrl-C first signals the command, and weft run exits with status 130."""
     command = subprocess.Popen([lab.program("weft"), "run", "--bare", "--quiet", "--on", "node1", "--logs", lab.directory / "logs", "--",
                                 "trap 'echo caught; exit 7' INT; read -r line; echo \"got $line\"; sum=$(sha256sum); echo \"$sum\"; while :; do sleep 0.1; done"],
@@ -127,7 +127,7 @@ def run_forwards_input_and_signals(lab):
 
 
 @test(kernels=("stock",), timeout=120)
-def run_loads_only_weft_modules_with_stack_weft(lab):
+def weft_run_with_stack_weft_loads_only_weft_modules(lab):
     """With --stack weft the guests have weft's modules and none of Linux's RDMA modules, reach each other, and modprobe loads the modules again with
     those that they need."""
     done = subprocess.run([lab.program("weft"), "run", "--stack", "weft", "--on", "node1", "--quiet", "--logs", lab.directory / "logs", "--",

@@ -244,7 +244,7 @@ TEST_F(Queues, XrcReceiveErrorReportsTheSrqNumber)
 }
 
 /* A QP in the error state flushes both queues in order, and also requests that are posted later. */
-TEST_F(Queues, ErrorStateFlushesBothQueuesInOrder)
+TEST_F(Queues, QpInTheErrorStateFlushesSendAndReceiveQueueInOrder)
 {
 	Region data = a.region(4096);
 	for (unsigned i = 0; i < 5; i++)
