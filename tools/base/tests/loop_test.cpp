@@ -143,7 +143,7 @@ TEST(Timer, CancelledAndDestroyedTimersDoNotFire)
 }
 
 // In virtual time a day passes at once, but only when nothing is left to do.
-TEST(Timer, VirtualTimeJumpsToTheDeadline)
+TEST(Timer, VirtualTimeJumpsToTheDeadlineOfTheNextTimer)
 {
 	weft::VirtualEnvironment environment;
 	weft::Loop loop("test", weft::Loop::Mode::manual, environment);

@@ -92,7 +92,7 @@ TEST_F(RuntimeDirectory, DirectoryWithMode0710IsAcceptedOnlyIfGroupAccessIsReque
 	}
 }
 
-TEST_F(RuntimeDirectory, SocketModeFollowsTheGroupAccessOfItsDirectory)
+TEST_F(RuntimeDirectory, SocketIsGroupAccessibleOnlyOnRequestInAGroupAccessibleDirectory)
 {
 	using Access = weft::UnixListener::Access;
 	const auto mode_of = [&](Access access) {

@@ -110,7 +110,7 @@ TEST_F(Flood, LargeSaRequestsAreAnsweredInSeveralEventLoopIterations)
 	EXPECT_EQ(2u, answers);
 }
 
-TEST_F(Flood, SweepCompletesBeforeTheRequestsOfAFloodAreAnswered)
+TEST_F(Flood, SubnetSweepCompletesBeforeTheRequestsOfAFloodAreAnswered)
 {
 	const auto before = sm.status();
 	flood();
@@ -120,7 +120,7 @@ TEST_F(Flood, SweepCompletesBeforeTheRequestsOfAFloodAreAnswered)
 }
 
 // A host sends while another one gets a new LID, in the middle of the sweep.
-TEST_F(Flood, FloodDoesNotDropResponsesToTheSweep)
+TEST_F(Flood, FloodOfRequestsDoesNotDropResponsesToTheSubnetSweep)
 {
 	fabric::Port &port = lab.fabric.add_port("burst");
 	bool armed = false;
@@ -183,7 +183,7 @@ struct Pinger {
 };
 
 // Counted in units of work, so that the result does not depend on the computer.
-TEST_F(Flood, FloodDelaysOtherHostsByLessThanAFactorOfTwo)
+TEST_F(Flood, FloodDelaysResponsesToOtherHostsByLessThanAFactorOfTwo)
 {
 	fabric::Port &port = lab.fabric.add_port("pinger");
 	Pinger pinger(*this, port);
@@ -199,7 +199,7 @@ TEST_F(Flood, FloodDelaysOtherHostsByLessThanAFactorOfTwo)
 	EXPECT_EQ(0u, flooder.received.size()) << "the flood has ended";
 }
 
-TEST_F(Flood, FloodSlowsTheSweepByLessThanAFactorOfTwo)
+TEST_F(Flood, FloodSlowsTheSubnetSweepByLessThanAFactorOfTwo)
 {
 	const auto sweep = [this] {
 		const auto before = sm.status();

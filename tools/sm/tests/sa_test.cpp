@@ -100,7 +100,7 @@ TEST_F(SaTest, MulticastReachesExactlyTheGroupMembersAfterTheJoinResponse)
 	EXPECT_EQ(1u, count(b));
 }
 
-TEST_F(SaTest, GroupIsDeletedWithItsLastFullMember)
+TEST_F(SaTest, MulticastGroupIsDeletedWhenItsLastFullMemberLeaves)
 {
 	EXPECT_EQ(ib::sa_status_insufficient_components,
 		  join(a, group(7), kJoinMask)->header.status);
@@ -171,7 +171,7 @@ TEST_F(SaTest, IpoibGroupsMustMatchTheBroadcastGroup)
 }
 
 // IBA 15.2.5.17: the PortGID identifies the member, and the packet identifies the requester.
-TEST_F(SaTest, HostsCannotJoinOrLeaveOnBehalfOfOtherPorts)
+TEST_F(SaTest, HostsCannotJoinOrLeaveGroupsOnBehalfOfOtherPorts)
 {
 	auto request = [&](MadMethod method, Host &member, const ib::Gid &mgid) {
 		return membership(c, method, member, mgid, kCreateMask);
@@ -256,7 +256,7 @@ TEST_F(SaTest, PathRecordHasBothLidsAndTheSmallestMtuOnThePath)
 	EXPECT_EQ(ib::sa_status_invalid_gid, a.ask_sa(nobody)->header.status);
 }
 
-TEST_F(SaTest, LargeTablesAreSentByRmpp)
+TEST_F(SaTest, LargeSaTablesAreSentByRmpp)
 {
 	ib::SaMad nodes = a.request(MadMethod::get_table, ib::attr_node_record, 0);
 	auto table = a.ask_table(nodes);
@@ -611,7 +611,7 @@ TEST(TrapBudget, TrapsAreRateLimitedPerSender)
 	EXPECT_EQ(Verdict::handle_last, budget.take(5, now)) << "no more than at first";
 }
 
-TEST_F(SaTest, UnreachableMembersAreRemovedFromTheirGroups)
+TEST_F(SaTest, UnreachableMembersAreRemovedFromTheirMulticastGroups)
 {
 	ASSERT_EQ(0, join(c, group(9), kCreateMask)->header.status);
 	auto before = sm.status().sweeps;

@@ -203,7 +203,7 @@ WRITTEN = 1 << 20
 
 
 @test(kernels=(), also=("stock",), timeout=900)
-def card_recovers_from_faults_under_traffic(lab):
+def connectx_5_recovers_from_errors_resets_and_removal_under_traffic(lab):
     """Cards are hot-plugged. Under pings and RDMA writes, mlx5_core recovers from a fatal error, a function-level reset, PCI errors of the root port, unbind and
     bind, and removal and rescan. A health counter that stops interrupts nothing. QEMU cannot unplug vfio-user devices (Documentation/limits.rst)."""
     fabric = Fabric(lab, MIXED.format(peer="mlx5"))

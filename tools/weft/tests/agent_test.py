@@ -297,7 +297,7 @@ class Console(unittest.TestCase):
         omitted = int(text.split(b"[weft: ")[1].split()[0])
         self.assertEqual(len(text) + omitted - len(console.OMISSION % omitted), 12 * 20000)
 
-    def test_console_text_after_a_position_is_returned(self):
+    def test_console_text_after_a_given_offset_is_returned(self):
         reader = console.Reader(self.log)
         self.assertEqual(reader.end(), 0)
         self.log.write_text("before\n")

@@ -268,7 +268,7 @@ class OwnPrograms(OwnProgram):
     def test_forked_child_processes_can_use_the_port_and_exec_a_program(self):
         self.assertRegex(self.run_program("node1", "children", "ibstat", "-p"), r"^0x[0-9a-f]{16}\nchildren: done\n$")
 
-    def test_child_forked_by_a_threaded_program_can_send(self):
+    def test_child_forked_by_a_threaded_program_can_send_mads(self):
         self.assertEqual(self.run_program("node1", "fork"), "fork beside a thread: done\n")
 
     def test_killed_program_leaves_no_mad_agents(self):
@@ -322,19 +322,19 @@ class OwnPrograms(OwnProgram):
             for running, _ in managers[1:]:
                 self.assertEqual(self.rest_of(running), ["open: EIO"])
 
-    def test_waiting_programs_get_an_error_when_the_lab_ends(self):
+    def test_programs_that_wait_for_mads_get_an_error_when_the_lab_ends(self):
         def end():
             subprocess.run([WEFT, "--socket-dir", str(self.directory), "shutdown"], stdin=subprocess.DEVNULL, check=True)
             self.weftd.wait(daemon.TIME_LIMIT)
         self.check_waiting_programs(end)
 
-    def test_waiting_programs_get_an_error_when_weftd_dies(self):
+    def test_programs_that_wait_for_mads_get_an_error_when_weftd_dies(self):
         def end():
             self.weftd.kill()
             self.weftd.wait()
         self.check_waiting_programs(end)
 
-    def test_waiting_programs_get_an_error_when_their_node_is_removed(self):
+    def test_programs_that_wait_for_mads_get_an_error_when_their_node_is_removed(self):
         self.check_waiting_programs(lambda: self.apply(self.LAB.replace(NODE1, "")))
         self.run_on("node1", "ibstat", status=1)
         self.apply(self.LAB)
@@ -508,7 +508,7 @@ class WithoutRoot(unittest.TestCase):
 
 
 class PytestPlugin(unittest.TestCase):
-    def test_plugin_examples_pass_without_guests(self):
+    def test_examples_of_the_pytest_plugin_pass_without_guests(self):
         if missing := [name for name in NEEDED if not shutil.which(name, path=SYSTEM)]:
             self.skipTest(f"not installed: {', '.join(missing)}")
         # `weft lab` finds the session program relative to its own directory, which is build/bin in a tree.

@@ -105,7 +105,7 @@ class Run(Ci):
         self.assertEqual(self.asked()[-1], "lab down")
         self.assertEqual(self.left(), [])
 
-    def test_invalid_command_lines_are_refused(self):
+    def test_ci_run_script_refuses_invalid_command_lines(self):
         for words, said in (((), "a command after --"), (("--",), "a command after --"), (("true",), "true is no option"), (("--on",), "--on needs a value")):
             done = subprocess.run([CI / "run", *words], cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False,
                                   stdin=subprocess.DEVNULL, timeout=60)

@@ -110,7 +110,7 @@ TEST_F(CommandLine, DoubleDashIsNotRemovedIfTheCommandTakesNoGuestCommand)
 	EXPECT_TRUE(command_.empty());
 }
 
-TEST(Nearest, CountsATranspositionAsOneEdit)
+TEST(Nearest, EditDistanceCountsATranspositionAsOneEdit)
 {
 	const Words known{"up", "down", "shell"};
 	EXPECT_EQ(nearest("dwon", known), "down");

@@ -42,7 +42,7 @@ class GuestSetup(unittest.TestCase):
         fabric = {**self.FABRIC, "subnet_manager": None}
         self.assertNotIn("carrier", self.scripts(fabric=fabric, builtin="a/mlx4_ib.ko a/ib_uverbs.ko a/ib_umad.ko a/ib_ipoib.ko".replace(" ", "\n"))["node1"])
 
-    def test_kernel_without_a_module_is_refused(self):
+    def test_kernel_without_a_required_rdma_module_is_refused(self):
         with self.assertRaisesRegex(LabError, "the kernel 6.1.0-um has no module ib_umad, which --stack linux loads for mlx4: use another --card, or --stack weft"):
             self.scripts(dep="kernel/mlx4_ib.ko: kernel/ib_umad.ko\nkernel/ib_uverbs.ko:\nkernel/ib_ipoib.ko:\n")
 

@@ -54,7 +54,7 @@ class HostsFile(unittest.TestCase):
                 hosts_file.parse(text, "hosts")
             self.assertIn(said, str(caught.exception))
 
-    def test_hosts_without_a_place_name_get_the_remaining_places_in_order(self):
+    def test_lines_of_a_hosts_file_without_a_place_name_get_the_remaining_places_in_order(self):
         lines = hosts_file.parse("b=x\ny\nz\nspare\n", "hosts")
         self.assertEqual({name: line.host for name, line in hosts_file.assign(lines, ["a", "b", "c"], "hosts").items()}, {"a": "y", "b": "x", "c": "z"})
         for text, said in (("x\n", "hosts has no host for the place b"), ("d=x\ny\n", "the lab has no place d: it has a, b")):
@@ -789,7 +789,7 @@ class Hosts(unittest.TestCase):
         options, command = words[:words.index("--")], words[words.index("--"):]
         return self.call(*self.words("run", *options, "quiet:=true", slurm=slurm), *command, **more)
 
-    def test_run_returns_the_output_and_status_of_the_command(self):
+    def test_weft_run_returns_the_output_and_exit_status_of_the_command(self):
         done = self.run_command("on+=node3", "--", "echo $GUEST; cat; echo bad >&2; exit 5", input="typed")
         self.assertEqual((done.returncode, done.stdout), (5, "node3\ntyped"), done.stderr)
         self.assertIn("bad\n", done.stderr)
@@ -809,7 +809,7 @@ class Hosts(unittest.TestCase):
                 subprocess.run(["rm", "-rf", kept], check=True)
         self.assert_nothing_is_left()
 
-    def test_run_returns_the_documented_exit_statuses(self):
+    def test_weft_run_returns_the_documented_exit_statuses(self):
         self.assertEqual(self.run_command("on+=node9", "--", "true").stderr, "weft: there is no host node9: there is node1, node2, node3\n")
         self.assertFalse(processes_with(str(self.folder)))
         (self.hosts / "first/report").write_text("BUG: here")
@@ -819,7 +819,7 @@ class Hosts(unittest.TestCase):
         self.assert_nothing_is_left_of_run(done.stderr)
 
     @in_full_run
-    def test_run_reports_a_timeout_and_the_exit_of_a_guest(self):
+    def test_weft_run_reports_a_timeout_and_the_exit_of_a_guest(self):
         done = self.run_command("on+=node3", "timeout:=0.5", "--", "sleep 60")
         self.assertEqual(done.returncode, 124, done.stderr)
         self.assert_nothing_is_left_of_run(done.stderr)
@@ -829,14 +829,14 @@ class Hosts(unittest.TestCase):
         self.assertIn("weft run: node3 ended", done.stderr)
         self.assert_nothing_is_left_of_run(done.stderr)
 
-    def test_run_ends_when_a_host_fails(self):
+    def test_weft_run_ends_when_a_host_fails(self):
         said = "weft: second (place b): its session was killed by SIGKILL"
         done = self.run_command("on+=node3", "--", "kill -KILL $PPID")
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn(said, done.stderr)
 
     @in_full_run
-    def test_run_ends_when_the_host_of_another_guest_fails(self):
+    def test_weft_run_ends_when_the_host_of_another_guest_fails(self):
         ready = self.folder / "ready"
         running = self.start([*self.words("run", "on+=node1", "quiet:=true"), "--", f"touch {ready}; sleep 1000"])
         await_that("the command", ready.exists)
@@ -846,7 +846,7 @@ class Hosts(unittest.TestCase):
         self.assertIn("weft: second (place b): its session was killed by SIGKILL", error)
 
     @in_full_run
-    def test_interrupted_run_forwards_the_signal_to_the_command(self):
+    def test_interrupted_weft_run_forwards_the_signal_to_the_command(self):
         ready = self.folder / "ready"
         running = self.start([*self.words("run", "on+=node3", "quiet:=true"), "--", f"trap 'echo caught; exit 3' TERM; touch {ready}; while :; do sleep 0.1; done"])
         await_that("the command", ready.exists)

@@ -71,7 +71,7 @@ class Schedules(unittest.TestCase):
         patch.start()
         self.addCleanup(patch.stop)
 
-    def test_schedule_in_a_file_is_read_back_unchanged(self):
+    def test_schedule_written_to_a_file_is_read_back_unchanged(self):
         for seed in SEEDS:
             generated = scenarios.generate("ipoib", seed, stack="weft", card="mthca").but(expect="some report: f, g", check=False)
             self.assertEqual(schedule.read(file_of(str(generated), self)), generated)

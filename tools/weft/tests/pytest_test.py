@@ -177,7 +177,7 @@ def test_stub_reports_a_kernel_error_or_an_exit_of_the_guest(lab): pathlib.Path(
             self.assertIn("1 passed, 1 error", said)
             self.assertIn(f"the kernel of a: {name}", said)
 
-    def test_lab_that_fails_to_start_is_a_test_error(self):
+    def test_lab_that_fails_to_start_is_reported_as_a_pytest_error(self):
         (self.folder / "no-up").touch()
         self.assertIn("weft: there is no card", self.run_tests("def test_lab_fixture_is_available(lab): pass"))
 

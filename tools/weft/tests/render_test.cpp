@@ -453,7 +453,7 @@ json ports_of_two_hosts(int packets, int errors)
 		{"s1/3", still}};
 }
 
-TEST(TopText, ShowsRatesBetweenSamples)
+TEST(TopText, ShowsLinkRatesBetweenTwoCounterSamples)
 {
 	TopView view;
 	view.title = "dir";
@@ -556,7 +556,7 @@ TEST(FabricSvg, MarksLinksWithInjectedFaults)
 	EXPECT_THAT(svg, HasSubstr(">4x QDR corruption=0.1&lt;</text>"));
 }
 
-TEST(FabricSvg, EscapesNames)
+TEST(FabricSvg, EscapesMarkupInNames)
 {
 	json fabric = two_hosts();
 	const std::string name = "<b>\"x\"&amp;\x01\n</svg>";

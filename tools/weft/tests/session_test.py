@@ -1050,7 +1050,7 @@ class Nvme(Folder):
     def connect(self):
         return subprocess.run(["bash", "-c", self.places + labs.CONNECT_NVME], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
 
-    def test_nvme_controllers_are_recreated(self):
+    def test_nvme_controllers_are_recreated_when_their_guest_gets_its_card_back(self):
         self.assertEqual(self.note(), "")
         self.controller("nvme0", transport="pcie")
         self.assertEqual(self.note(), "")
@@ -1095,7 +1095,7 @@ class Nvme(Folder):
         self.assertEqual({key: os.readlink(link)[:1] for key, link in links.items()}, {("1", "a"): "/", ("1", "b"): "/", ("2", "a"): ".", ("2", "b"): "."})
         self.assertTrue(all(link.is_dir() for link in links.values()))
 
-    def test_nvme_target_links_are_restored_after_a_failure(self):
+    def test_nvme_target_links_are_restored_at_the_next_attempt_after_a_failure(self):
         """The subsystem could not be linked, for example because weftd crashed again. The next restart links it."""
         self.write("nvmet/ports/1/addr_trtype", "rdma\n")
         self.write("nvmet/subsystems/a/attr_model")
@@ -1144,7 +1144,7 @@ class Refused(Folder):
         self.assertEqual((done.returncode, done.stderr), (1, "weft: weftd: 2 cards\n"))
         self.assertEqual((self.folder / "lab.toml").read_text(), "the user's")
 
-    def test_failure_of_weftd_is_reported(self):
+    def test_error_message_of_a_weftd_that_fails_to_start_is_reported(self):
         """weftd's own error is reported, and no temporary directory remains."""
         weftd = self.write("weftd", "#!/bin/sh\necho 'weftd: lab.toml:3: no such thing'\nexit 1\n")
         weftd.chmod(0o755)

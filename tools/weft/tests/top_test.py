@@ -103,7 +103,7 @@ class Top(unittest.TestCase):
             terminal.type("q")
             self.assertEqual(terminal.end(), (0, True))
 
-    def test_injected_fault_is_marked_while_top_runs(self):
+    def test_link_fault_injected_while_weft_top_runs_is_marked(self):
         with daemon.weftd(WEFTD) as (_, directory):
             terminal = Terminal(directory, "--sort", "name")
             self.assertRegex(terminal.shows("sm/1"), r"sm/1-switch1/3 +up ")
@@ -120,7 +120,7 @@ class Top(unittest.TestCase):
                 terminal.process.send_signal(number)
                 self.assertEqual(terminal.end(), (0, True), number)
 
-    def test_top_exits_when_weftd_exits(self):
+    def test_weft_top_exits_when_weftd_exits(self):
         with daemon.weftd(WEFTD) as (running, directory):
             terminal = Terminal(directory)
             terminal.shows("by rate")
@@ -128,7 +128,7 @@ class Top(unittest.TestCase):
             self.assertEqual(terminal.end(), (1, True))
             self.assertIn("weft: weftd has ended", terminal.output)
 
-    def test_top_without_a_terminal_prints_the_screen_once_per_interval(self):
+    def test_weft_top_without_a_terminal_prints_the_screen_once_per_interval(self):
         """weft top --count 2 prints two complete screens without control characters."""
         with daemon.weftd(WEFTD) as (_, directory):
             done = subprocess.run([WEFT, "--socket-dir", directory, "top", "--interval", "0.1", "--count", "2"], capture_output=True, text=True, check=True,

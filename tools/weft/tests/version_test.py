@@ -29,14 +29,14 @@ class Version(unittest.TestCase):
     def test_version_is_the_first_changelog_entry(self):
         self.assertEqual((said_by(self.script), said_by(self.script, "--date")), (f"{self.version}\n", f"{self.date}\n"))
 
-    def test_programs_print_the_version(self):
+    def test_weft_and_weftd_print_the_version_of_weft(self):
         for program in WEFT, WEFTD:
             self.assertEqual(said_by(program, "--version"), f"{pathlib.Path(program).name} {self.version}\n")
 
-    def test_changelog_begins_with_the_version(self):
+    def test_changelog_begins_with_the_version_of_weft(self):
         self.assertEqual(re.search(r"^## (.*)$", (TREE / "CHANGELOG.md").read_text(), re.MULTILINE)[1], f"{self.version} ({self.date})")
 
-    def test_manual_pages_have_the_version(self):
+    def test_manual_pages_state_the_version_of_weft(self):
         for page in sorted((TREE / "Documentation/man").iterdir()):
             with self.subTest(page.name):
                 headings = re.findall(r"^\.TH .*$", said_by(self.script, "--manual", page), re.MULTILINE)
@@ -44,7 +44,7 @@ class Version(unittest.TestCase):
                 self.assertIn(f' "{self.date}" "weft {self.version}" ', headings[0])
                 self.assertNotRegex(page.read_text(), r"(?m)^\.TH .*[0-9]\.[0-9]")
 
-    def test_documents_have_the_version(self):
+    def test_documents_state_the_version_of_weft(self):
         settings = runpy.run_path(str(TREE / "Documentation/conf.py"))
         self.assertEqual((settings["version"], settings["release"]), (self.version, self.version))
 

@@ -412,7 +412,7 @@ class Writing(unittest.TestCase):
                 self.assertEqual(client.post(path, body)[0], 400, (path, body))
             self.assertEqual(client.post("/api/link", "x" * 5000)[0], 413)
 
-    def test_capture_is_downloaded(self):
+    def test_capture_file_can_be_downloaded(self):
         with daemon.weftd(WEFTD) as (_, directory), daemon.web(WEFT, directory, "allow+=captures") as address:
             client = Client(address)
             self.assertEqual(client.post("/api/link", {"link": "sm", "settings": {"state": "down"}})[0], 403)

@@ -34,14 +34,14 @@ class Words(unittest.TestCase):
     def words(self, *given):
         return self.run_weft(*given, check=True).stdout.splitlines()
 
-    def test_arguments_of_run_are_passed_to_the_command(self):
+    def test_arguments_of_weft_run_are_passed_to_the_command(self):
         for given, passed in ((["--", "uname -r; nproc"], ["uname -r; nproc"]), (["--", "true"], ["true"]), (["ls", "-l"], ["ls", "-l"]),
                               (["--on", "a", "--", "ls", "-l", "/x"], ["ls", "-l", "/x"]), (["--", "git", "log", "--", "x"], ["git", "log", "--", "x"]),
                               (["git", "log", "--", "x"], ["git", "log", "--", "x"])):
             words = self.words("run", *given)
             self.assertEqual(words[words.index("--") + 1:], passed)
 
-    def test_arguments_of_lab_shell_are_passed_to_the_command(self):
+    def test_arguments_of_weft_lab_shell_are_passed_to_the_command(self):
         for given, passed in ((["a; b"], ["a; b"]), (["ls", "-l"], ["ls", "-l"]), (["--", "ls", "-l"], ["ls", "-l"]), (["--", "--odd"], ["--odd"]),
                               (["git", "log", "--", "x"], ["git", "log", "--", "x"]), (["--", "git", "log", "--", "x"], ["git", "log", "--", "x"])):
             words = self.words("lab", "shell", "node1", *given)

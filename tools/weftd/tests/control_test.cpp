@@ -274,7 +274,7 @@ TEST_F(Control, CaptureStopsWhenItsClientDisconnects)
 }
 
 // A capture to a file that cannot be written is refused.
-TEST_F(Control, InvalidCapturesAreRefused)
+TEST_F(Control, InvalidCaptureRequestsAreRefused)
 {
 	const auto start = [&](const std::string &file) {
 		return json{{"command", "capture.start"}, {"link", "node1"}, {"file", file}};

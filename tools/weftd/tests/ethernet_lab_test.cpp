@@ -200,7 +200,7 @@ TEST_F(EthernetLab, CaptureOfASegmentRecordsAllItsLinks)
 	EXPECT_GT(std::filesystem::file_size(file), 28u);
 }
 
-TEST_F(EthernetLab, ApplyChangesARunningEthernet)
+TEST_F(EthernetLab, AppliedLabFileChangesARunningEthernetSegment)
 {
 	EXPECT_THAT(apply(kPair), IsEmpty());
 	EXPECT_THAT(apply(edited(kPair, "loss = \"1%\"", "loss = \"2%\"")),

@@ -361,7 +361,7 @@ ends = ["b", "s/1"]
 }
 
 // Each error contains the file, the line and the cause.
-TEST(Lab, ErrorsReportTheLineAndReason)
+TEST(Lab, ErrorsInALabFileReportTheLineAndReason)
 {
 	const struct {
 		const char *text;
@@ -578,7 +578,7 @@ TEST(Lab, TrunkSettingsAreParsed)
 	EXPECT_EQ(lab.links.at(1).name(), "s/1-east/1");
 }
 
-TEST(Lab, TrunkErrorsReportTheLine)
+TEST(Lab, TrunkErrorsInALabFileReportTheLine)
 {
 	const std::string good = std::string(kTwoNodes) + kTrunk;
 	EXPECT_EQ(complaint(good), "");

@@ -144,7 +144,7 @@ protected:
 	std::unique_ptr<ControlSession> session_;
 };
 
-TEST_F(RunningPart, LinksOfAPartHaveTheNamesOfTheWholeLab)
+TEST_F(RunningPart, LinksOfAPartOfALabHaveTheSameNamesAsInTheWholeLab)
 {
 	EXPECT_THAT(links(), ElementsAre("h3/1-s3/1", "s2/36-s3/35", "s3/36-s1/35"));
 	const json shown = ask({{"command", "fabric.show"}})["result"];

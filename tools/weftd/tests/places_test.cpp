@@ -207,7 +207,7 @@ TEST(Places, EachNodeAndLinkOfALabIsInOnePartOrIsATrunkInTwoParts)
 	}
 }
 
-TEST(Places, SubnetManagerRunsOnlyAtItsPlace)
+TEST(Places, SubnetManagerRunsOnlyAtThePlaceOfItsSwitch)
 {
 	const auto switch_of = [](const std::string &sm) {
 		return parse(two_places() + "[sm]\n" + sm).sm_switch;
@@ -232,7 +232,7 @@ TEST(Places, SubnetManagerRunsOnlyAtItsPlace)
 }
 
 // A host may be apart from its switch; its link is then a trunk.
-TEST(Places, StandbyManagerRunsOnlyAtThePlaceOfItsSwitch)
+TEST(Places, StandbySubnetManagerRunsOnlyAtThePlaceOfItsSwitch)
 {
 	const auto text = std::string(two_places()) + "[sm]\nswitch = \"s1\"\nstandby = \"s3\"\n";
 	const Lab whole = parse(text);
@@ -434,7 +434,7 @@ TEST(Places, TrunkProtocolNamesAreUniqueAndShort)
 	EXPECT_THAT(protocol_name(long_one), StartsWith("a-switch-with-a~"));
 }
 
-TEST(Places, PlanIsDescribedAsJson)
+TEST(Places, PlanOfALabIsDescribedAsJsonAndAsText)
 {
 	const Lab lab = parse(two_places());
 	const Plan plan = make_plan(lab, {});

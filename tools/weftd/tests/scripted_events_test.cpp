@@ -112,7 +112,7 @@ TEST_F(ScriptedEventsTest, FirstFailedEventStopsTheScript)
 
 // The events run on the thread of the control loop, and the object is created and destroyed on
 // another one.
-TEST_F(ScriptedEventsTest, EventsRunInRealTime)
+TEST_F(ScriptedEventsTest, ScheduledEventsRunAtTheirTimesInRealTime)
 {
 	LabRuntime runtime(default_lab(), directory_);
 	Loop control("control");

@@ -28,7 +28,7 @@ protected:
 };
 
 // The header identifies the device and cannot be written.
-TEST_F(Config, HeaderIdentifiesTheDeviceAndIsReadOnly)
+TEST_F(Config, ConfigSpaceHeaderIdentifiesTheDeviceAndIsReadOnly)
 {
 	EXPECT_EQ(get<std::uint32_t>(0x00), 0x10f71af4u);
 	EXPECT_EQ(get<std::uint32_t>(0x08), 0x0c060001u);
@@ -46,7 +46,7 @@ TEST_F(Config, HeaderIdentifiesTheDeviceAndIsReadOnly)
 
 // BARs report their size when all ones are written. The upper half of a 64-bit BAR contains only
 // address bits.
-TEST_F(Config, BarsCanBeSized)
+TEST_F(Config, BarsReportTheirSizeAfterAllOnesAreWritten)
 {
 	set<std::uint32_t>(0x10, ~0u);
 	set<std::uint32_t>(0x14, ~0u);

@@ -53,7 +53,7 @@ TEST_F(RegionReadMessage, MsixTableAndPbaReadAsZero)
 
 // The PBA shows vectors that were raised before they had a descriptor; QEMU reads it for that. A
 // vector is no longer pending once it has been signalled.
-TEST_F(RegionReadMessage, PbaShowsPendingVectors)
+TEST_F(RegionReadMessage, MsixPbaShowsPendingVectors)
 {
 	enable_msix();
 	device_.host().raise_msix(3);

@@ -12,7 +12,7 @@ using ::testing::ElementsAre;
 
 // A reset reaches the device and restores configuration space and INTx. Memory and descriptors
 // belong to the client and stay.
-TEST_F(Reset, ResetRestoresConfigSpaceAndDevice)
+TEST_F(Reset, ResetMessageResetsConfigSpaceAndDevice)
 {
 	const auto file = make_memory(4096);
 	client().map(0, 4096, file.get());

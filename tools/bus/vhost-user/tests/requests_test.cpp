@@ -47,7 +47,7 @@ TEST_F(Requests, RejectsInvalidRequests)
 }
 
 // If the guest has not negotiated REPLY_ACK, an error closes the connection.
-TEST_F(Requests, ErrorWithoutReplyAckClosesTheConnection)
+TEST_F(Requests, FailedRequestClosesTheConnectionWithoutReplyAck)
 {
 	guest().send(static_cast<Request>(99), {}, {}, 0);
 	expect_lost();

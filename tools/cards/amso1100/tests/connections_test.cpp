@@ -340,7 +340,7 @@ TEST_F(Amso1100Connections, ModifyQpToErrorFlushesRequestsAndResetsTheConnection
 }
 
 // The same host has both ends of the connection.
-TEST_F(Amso1100Connections, CardConnectsToItsOwnAddress)
+TEST_F(Amso1100Connections, CardCanConnectToItsOwnAddress)
 {
 	auto other = a.create_qp(client.sq_cq, client.rq_cq);
 	a.listen(kPort);

@@ -60,7 +60,7 @@ TEST(CommandInterface, UnknownOpcodesAreRefused)
 	}
 }
 
-TEST(CommandInterface, MailboxesOutsideGuestMemoryFail)
+TEST(CommandInterface, CommandsWithMailboxesOutsideGuestMemoryFail)
 {
 	TinyDriver driver;
 	driver.bring_up();
@@ -82,7 +82,7 @@ TEST(CommandInterface, MailboxesAreNotReadWithoutBusMastering)
 	EXPECT_EQ(driver.command(Opcode::query_fw, 0, 0, {}, 0x100).status, Status::ok);
 }
 
-TEST(CommandInterface, EventModeReportsTokenStatusAndResult)
+TEST(CommandInterface, CommandCompletionEventReportsTokenStatusAndResult)
 {
 	TinyDriver driver;
 	driver.bring_up_events();

@@ -102,7 +102,7 @@ TEST_F(ManagementTest, NodeInfoHasTheCardsGuidsAndDeviceId)
 	EXPECT_NE(info.revision, 0xa0u);
 }
 
-TEST_F(ManagementTest, DriverSetsTheNodeDescription)
+TEST_F(ManagementTest, DriverCanSetTheNodeDescription)
 {
 	Mailbox text(64, 0);
 	const std::string_view name = "node1 HCA-1";

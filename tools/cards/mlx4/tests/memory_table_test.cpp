@@ -356,7 +356,7 @@ TEST_F(MemoryTableTest, RemovingGuestMemoryIsReportedToTheTransportEngine)
 	EXPECT_FALSE(memory().holds(kKey)) << "it is no bus master for all that";
 }
 
-TEST_F(MemoryTableTest, MttsAreWrittenByCommand)
+TEST_F(MemoryTableTest, WriteMttCommandSetsPageAddressesOfAnMr)
 {
 	Mailbox mailbox(16 + 16);
 	hw::mlx4::WriteMttHeader::offset.set(mailbox.data(), 0x800);

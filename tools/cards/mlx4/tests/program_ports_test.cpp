@@ -155,13 +155,13 @@ public:
 	const std::shared_ptr<Program> program = std::make_shared<Program>();
 };
 
-TEST_F(ProgramOnACard, SmpByDirectedRouteIsAnsweredByThePeer)
+TEST_F(ProgramOnACard, DirectedRouteSmpIsAnsweredByThePeer)
 {
 	send(smp({1}, ib::attr_node_info));
 	EXPECT_EQ(node_guid(), kPeerGuid);
 }
 
-TEST_F(ProgramOnACard, SmpWithoutHopsIsAnsweredByTheCard)
+TEST_F(ProgramOnACard, DirectedRouteSmpWithZeroHopsIsAnsweredByTheCard)
 {
 	send(smp({}, ib::attr_node_info));
 	EXPECT_EQ(node_guid(), kCardGuid);

@@ -182,7 +182,7 @@ TEST_F(MulticastTest, NewMulticastTableReadsAsZero)
 	EXPECT_EQ(result.out, Mailbox(64, 0));
 }
 
-TEST_F(MulticastTest, LookupFollowsTheHashChain)
+TEST_F(MulticastTest, MulticastGroupLookupFollowsTheHashChain)
 {
 	const ib::Gid first = gid(1);
 	const ib::Gid second = gid(2);
@@ -202,7 +202,7 @@ TEST_F(MulticastTest, LookupFollowsTheHashChain)
 	EXPECT_TRUE(members(first).empty());
 }
 
-TEST_F(MulticastTest, LookupEndsOnCyclicChainsAndInvalidCounts)
+TEST_F(MulticastTest, MulticastGroupLookupEndsOnCyclicChainsAndInvalidCounts)
 {
 	const ib::Gid group = gid(1);
 	const std::uint32_t at = hash(group);

@@ -200,7 +200,7 @@ TEST_F(Mlx5EnhancedIpoib, InvalidSqStateTransitionsAndQpCommandsAreRefused)
 }
 
 // It executes requests that send nothing. A datagram fails, and the requests after it are flushed.
-TEST_F(Mlx5EnhancedIpoib, SendQueueWithoutAnInterfaceSendsNothing)
+TEST_F(Mlx5EnhancedIpoib, SendQueueWithoutATransportInterfaceSendsNoDatagram)
 {
 	const auto cq = driver.make_cq(4);
 	const auto queue = driver.make_sq(cq.number, 0);

@@ -170,12 +170,12 @@ void run_beside_victim(bool polled)
 
 } // namespace
 
-TEST(Mlx5Malicious, RandomOperationsDoNotAffectAnotherGuest)
+TEST(Mlx5Malicious, RandomOperationsOfOneGuestDoNotAffectAnotherGuest)
 {
 	run_beside_victim(false);
 }
 
-TEST(Mlx5Malicious, RandomOperationsWithPolledDoorbellsDoNotAffectAnotherGuest)
+TEST(Mlx5Malicious, RandomOperationsOfAGuestWithPolledDoorbellsDoNotAffectAnotherGuest)
 {
 	run_beside_victim(true);
 }

@@ -216,7 +216,7 @@ TEST_F(Mlx5Steering, FlowTablesForwardOnlyToHigherLevels)
 	EXPECT_EQ(steer(below, tcp), std::nullopt);
 }
 
-TEST_F(Mlx5Steering, InvalidTablesGroupsAndEntriesAreRefused)
+TEST_F(Mlx5Steering, InvalidFlowTablesFlowGroupsAndFlowEntriesAreRefused)
 {
 	EXPECT_EQ(driver.try_table(limits::kMostFlowLevel + 1, 0).status, Status::bad_parameter);
 	EXPECT_EQ(driver.try_table(1, limits::kLogFlowTableSize + 1).status, Status::bad_parameter);

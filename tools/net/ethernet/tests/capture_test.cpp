@@ -74,7 +74,7 @@ TEST_F(EthernetCapture, TsharkDecodesTheCaptureFile)
 	EXPECT_EQ(tshark("-Y _ws.malformed -e frame.number"), "");
 }
 
-TEST_F(EthernetCapture, FileSizeIsLimited)
+TEST_F(EthernetCapture, SizeOfTheCaptureFileIsLimited)
 {
 	constexpr std::uint64_t most = 1000;
 	Capture capture(file, environment, most);
@@ -90,7 +90,7 @@ TEST_F(EthernetCapture, FileSizeIsLimited)
 	EXPECT_EQ(capture.packets(), frames);
 }
 
-TEST_F(EthernetCapture, UnwritableFileIsReported)
+TEST_F(EthernetCapture, UnwritableCaptureFileIsReported)
 {
 	EXPECT_THROW(Capture("/nowhere/at/all", environment), std::runtime_error);
 }

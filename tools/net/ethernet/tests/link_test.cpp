@@ -79,7 +79,7 @@ TEST_F(EthernetLink, LinkDownDropsFramesInFlight)
 	EXPECT_EQ(b.fillers(), "");
 }
 
-TEST_F(EthernetLink, DelayPreservesOrder)
+TEST_F(EthernetLink, DelayPreservesTheOrderOfFrames)
 {
 	set({.delay = 5ms, .jitter = 3ms});
 	send_each("abcdef");
@@ -101,7 +101,7 @@ TEST_F(EthernetLink, ReducingTheDelayDoesNotReorderFrames)
 	EXPECT_EQ(b.fillers(), "xy");
 }
 
-TEST_F(EthernetLink, LossMatchesTheConfiguredRate)
+TEST_F(EthernetLink, FrameLossMatchesTheConfiguredRate)
 {
 	set({.loss = 0.25});
 	for (int i = 0; i < 4000; ++i)

@@ -94,7 +94,7 @@ TEST(Capture, TsharkDecodesEveryTypeOfPacket)
 	std::filesystem::remove(path);
 }
 
-TEST(Capture, FileSizeIsLimited)
+TEST(Capture, SizeOfTheCaptureFileIsLimited)
 {
 	const auto path = std::filesystem::temp_directory_path() /
 			  ("weft-bound-" + std::to_string(getpid()) + ".pcap");
@@ -119,7 +119,7 @@ TEST(Capture, FileSizeIsLimited)
 	std::filesystem::remove(path);
 }
 
-TEST(Capture, UnwritableFileIsRejectedWithTheReason)
+TEST(Capture, UnwritableCaptureFileIsRefusedWithTheReason)
 {
 	EXPECT_THROW(Capture("/nonexistent/directory/x.pcap"), std::runtime_error);
 }

@@ -174,7 +174,7 @@ TEST_F(TwoNodes, RepeatedPortDisableAndEnableDoesNotAccumulateTrainingTasks)
 		std::this_thread::yield();
 }
 
-TEST_F(TwoNodes, DelayPreservesOrder)
+TEST_F(TwoNodes, DelayPreservesTheOrderOfPackets)
 {
 	link.set_faults({.delay = 2ms, .jitter = 3ms});
 	auto begin = std::chrono::steady_clock::now();
@@ -366,7 +366,7 @@ Outcome run_with(const Faults &faults, std::uint64_t seed, std::uint32_t count,
 	return outcome;
 }
 
-TEST(LinkFaults, LossMatchesTheConfiguredRateAndDependsOnTheSeed)
+TEST(LinkFaults, PacketLossMatchesTheConfiguredRateAndDependsOnTheSeed)
 {
 	Outcome outcome = run_with({.loss = 0.1}, 1, 5000);
 	EXPECT_NEAR(4500, static_cast<double>(outcome.psns.size()), 120);

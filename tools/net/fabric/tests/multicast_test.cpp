@@ -151,7 +151,7 @@ TEST_F(MulticastStorm, SendingThreadMakesALimitedNumberOfCopies)
 	EXPECT_TRUE(run_until_delivered(5, kMembers));
 }
 
-TEST_F(MulticastStorm, SenderIsThrottledWithoutLoss)
+TEST_F(MulticastStorm, SenderOfMulticastPacketsIsThrottledWithoutLoss)
 {
 	unsigned sent = 0;
 	while (sent < 1000 && send(*first, 5, sent) == Sent::done)

@@ -251,7 +251,7 @@ TEST(Mpa, MarkersAreInsertedEvery512Bytes)
 
 // A single bit is flipped at each position. No ULPDU that differs from the sent one is accepted.
 // Those before the error are accepted.
-TEST(Mpa, BitErrorIsDetected)
+TEST(Mpa, BitErrorInAnFpduIsDetected)
 {
 	for (const bool markers : {false, true}) {
 		FpduWriter writer(markers, true);
@@ -275,7 +275,7 @@ TEST(Mpa, BitErrorIsDetected)
 	}
 }
 
-TEST(Mpa, CrcIsIgnoredWhenDisabled)
+TEST(Mpa, FpduCrcIsIgnoredIfCrcsAreDisabled)
 {
 	Bytes fpdu = FpduWriter(false, false).frame(text("ping"));
 	EXPECT_EQ(number_at(fpdu, fpdu.size() - 4, 4), 0u);

@@ -152,19 +152,19 @@ INSTANTIATE_TEST_SUITE_P(
 		return name;
 	});
 
-TEST_F(Refusal, WriteBeyondTheRegionIsRefused)
+TEST_F(Refusal, RdmaWriteBeyondTheMemoryRegionIsRefused)
 {
 	deliver(write(data, kRegion, kBase + 951));
 	expect(errors::kTaggedBounds);
 }
 
-TEST_F(Refusal, WriteThatWrapsAroundIsRefused)
+TEST_F(Refusal, RdmaWriteThatWrapsAroundTheAddressSpaceIsRefused)
 {
 	deliver(write(data, kRegion, ~0ull - 10));
 	expect(errors::kTaggedWrapped);
 }
 
-TEST_F(Refusal, WriteWithoutAccessRightIsRefused)
+TEST_F(Refusal, RdmaWriteWithoutAccessRightIsRefused)
 {
 	deliver(write(data, kReadOnly, kBase));
 	expect(errors::kAccess);
@@ -210,34 +210,34 @@ TEST_F(Refusal, InvalidationOfAnUnknownStagIsRefused)
 	expect(errors::kCannotInvalidate);
 }
 
-TEST_F(Refusal, ReadOfAnUnknownStagIsRefused)
+TEST_F(Refusal, RdmaReadOfAnUnknownStagIsRefused)
 {
 	deliver(ask({.sink = 1, .length = 10, .source = 0x999, .source_offset = kBase}));
 	b.output();
 	EXPECT_EQ(b.end, (End{End::Kind::failed, errors::kInvalidStag}));
 }
 
-TEST_F(Refusal, ReadBeyondTheRegionIsRefused)
+TEST_F(Refusal, RdmaReadBeyondTheMemoryRegionIsRefused)
 {
 	deliver(ask({.sink = 1, .length = 1001, .source = kRegion, .source_offset = kBase}));
 	b.output();
 	EXPECT_EQ(b.end, (End{End::Kind::failed, errors::kBounds}));
 }
 
-TEST_F(Refusal, ReadWithoutAccessRightIsRefused)
+TEST_F(Refusal, RdmaReadWithoutAccessRightIsRefused)
 {
 	deliver(ask({.sink = 1, .length = 10, .source = kWriteOnly, .source_offset = kBase}));
 	b.output();
 	EXPECT_EQ(b.end, (End{End::Kind::failed, errors::kAccess}));
 }
 
-TEST_F(Refusal, ReadThatWrapsAroundIsRefused)
+TEST_F(Refusal, RdmaReadThatWrapsAroundTheAddressSpaceIsRefused)
 {
 	deliver(ask({.sink = 1, .length = 100, .source = kRegion, .source_offset = ~0ull - 10}));
 	expect(errors::kWrapped);
 }
 
-TEST_F(Refusal, ReadsAboveTheNegotiatedDepthAreRefused)
+TEST_F(Refusal, RdmaReadsAboveTheNegotiatedIrdAreRefused)
 {
 	for (const std::uint32_t sequence : {1u, 2u, 3u})
 		deliver(ask({.sink = 1, .length = 10, .source = kRegion, .source_offset = kBase},

@@ -87,7 +87,7 @@ TEST(TrunkFrame, RunOf16PacketsIsUnchangedByTheTrunkEncoding)
 }
 
 // An owner that has ended its lease may have overwritten the memory.
-TEST(TrunkFrame, PacketWithARevokedPayloadLeaseIsNotSent)
+TEST(TrunkFrame, PacketWhosePayloadMemoryWasRevokedIsNotSent)
 {
 	const auto memory = std::make_shared<std::vector<std::byte>>(64);
 	const auto lease = std::make_shared<fabric::Lease>(memory);

@@ -118,7 +118,7 @@ TEST(TrunkHandshake, PeersWithTheSameKeyAcceptEachOther)
 
 // The same shared key does not lead to the same session keys, because of the random numbers and
 // public keys in the hellos. The proofs authenticate these.
-TEST(TrunkHandshake, SessionKeysAreNewForEachConnection)
+TEST(TrunkHandshake, EachConnectionHasNewSessionKeys)
 {
 	const auto key_of_connection = [] {
 		Pair pair;
@@ -246,7 +246,7 @@ TEST(TrunkHandshake, RefusalReportsBothProtocolVersions)
 }
 
 // RFC 4231, test case 3. Its key of 20 bytes is padded with zeroes, as in HMAC.
-TEST(TrunkKey, KeyAuthenticatesDataWithHmacSha256)
+TEST(TrunkKey, AuthenticationCodeOfDataIsItsHmacSha256)
 {
 	SecretBytes bytes(20, std::byte{0xaa});
 	bytes.resize(Key::kLeastBytes);

@@ -24,7 +24,7 @@ def test_port_goes_down_when_its_cable_is_unplugged(lab):
     lab["node1"].run("until ping -c 1 -W 1 10.1.0.2; do :; done", timeout=120)
 
 
-def test_lossy_link_counts_errors(lab):
+def test_lossy_link_increments_the_symbol_error_counter(lab):
     with lab.link("node2").changed(loss="50%"):
         lab["node1"].run("ping -c 20 -i 0.01 -W 1 10.1.0.2", check=False)
     assert any(counters["symbol_errors"] for counters in lab.counters("node2/1", "switch1/2").values())
@@ -36,7 +36,7 @@ def test_subnet_manager_has_activated_both_nodes(lab):
     assert all(port["up"] and port["lid"] for host in lab.fabric["hosts"] for port in host["ports"])
 
 
-def test_capture_contains_the_ping(lab, tmp_path):
+def test_capture_contains_the_packets_of_a_ping(lab, tmp_path):
     with lab.capture("node1", tmp_path / "ping.pcap") as file:
         lab["node1"].run("ping -c 1 10.1.0.2")
     assert file.stat().st_size > 200

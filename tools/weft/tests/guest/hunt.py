@@ -52,7 +52,7 @@ def known_leak_of_an_ipoib_child_interface_is_replayed(lab):
 
 
 @test(kernels=(), also=("um-debug",), timeout=120)
-def known_task_leak_of_ib_uverbs_is_replayed(lab):
+def known_leak_of_a_task_struct_in_ib_uverbs_is_replayed(lab):
     """Random verbs request a second context, and kmemleak reports a task when all modules have been unloaded."""
     assert_replayed(lab, "uverbs-context-task-leak", "unreferenced object", "prepare_creds")
 

@@ -39,7 +39,7 @@ def names(folder):
 
 
 @test(kernels=(), also=("um-debug",), timeout=240)
-def guests_of_a_job_ping_each_other(lab):
+def guests_of_a_slurm_job_ping_each_other(lab):
     """`weft run` and `weft lab up` run guests on the nodes of a job that srun makes, and of one that exists. Statuses, logs and captures are those of
     one host."""
     def work(user):
@@ -80,7 +80,7 @@ def guests_of_a_job_ping_each_other(lab):
 
 
 @test(kernels=(), also=("um-debug",), timeout=240)
-def four_hosts_run_a_command_and_stop_on_ctrl_c(lab):
+def guests_on_four_slurm_nodes_run_a_command_and_stop_on_ctrl_c(lab):
     """All guests of four hosts reach each other. Ctrl-C ends the command, the guests and the job."""
     def work(user):
         pings = " && ".join(f"ping -c 1 -W 20 10.1.0.{number} >/dev/null" for number in range(1, 5))

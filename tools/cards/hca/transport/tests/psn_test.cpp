@@ -10,7 +10,7 @@ namespace weft::hca::transport
 {
 
 /* Sequence numbers are 24 bits wide and wrap. */
-TEST(Psn, WrapsAt24Bits)
+TEST(Psn, PsnWrapsAroundAt24Bits)
 {
 	EXPECT_EQ((Psn(0xffffff) + 1).value(), 0u);
 	EXPECT_EQ((Psn(0) - 1).value(), 0xffffffu);
@@ -18,7 +18,7 @@ TEST(Psn, WrapsAt24Bits)
 }
 
 /* A PSN that is less than half the circle behind another one is older. */
-TEST(Psn, ComparisonIsModulo24Bits)
+TEST(Psn, PsnComparisonIsModulo24Bits)
 {
 	EXPECT_TRUE(Psn(0xfffff0).before(Psn(3)));
 	EXPECT_FALSE(Psn(3).before(Psn(0xfffff0)));

@@ -170,7 +170,7 @@ TEST_F(Bounds, LinkCreditWakesOnlyQpsThatWaitForTheVlOfTheCredit)
  * A large send in progress counts as one request: it is flushed as one request, and a drain waits
  * for it.
  */
-TEST_F(Bounds, LsoSendGetsOneCompletionIfItIsDrainedOrFlushed)
+TEST_F(Bounds, LsoSendGetsOneCompletionIfTheSqIsDrainedOrFlushed)
 {
 	QueuePair &from = datagram_qp(a, cq_a), &into = datagram_qp(b, cq_b);
 	Region data = a.region(5000);

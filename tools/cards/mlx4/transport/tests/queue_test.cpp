@@ -50,7 +50,7 @@ TEST_F(UnreliableConnection, MultiPacketUcSendsAndWritesArrive)
 }
 
 /* The guest may reuse the buffer of a completed request, even if its data is still in flight. */
-TEST_F(UnreliableConnection, UcSendReadsItsDataBeforeItCompletes)
+TEST_F(UnreliableConnection, UcSendReadsItsDataBeforeTheCompletion)
 {
 	Region from = a.region(64), to = b.region(64);
 	std::ranges::fill(a.bytes(from), std::byte{1});
@@ -65,7 +65,7 @@ TEST_F(UnreliableConnection, UcSendReadsItsDataBeforeItCompletes)
 /*
  * A message with a missing packet is dropped as a whole, and its receive is used for the next one.
  */
-TEST_F(UnreliableConnection, IncompleteMessagesAreDropped)
+TEST_F(UnreliableConnection, IncompleteUcMessagesAreDropped)
 {
 	link.set_faults({.loss = 0.3});
 	Region from = a.region(4096), to = b.region(4096);
@@ -278,7 +278,7 @@ TEST_F(Queues, QpInTheErrorStateFlushesSendAndReceiveQueueInOrder)
 }
 
 /* A send queue is read only when its doorbell rings. */
-TEST_F(Queues, NothingIsSentWithoutADoorbell)
+TEST_F(Queues, SendQueueIsNotReadWithoutADoorbell)
 {
 	QueuePair &qp = a.create_qp({}, cq_a, cq_a);
 	/* Leaves the queue as the kernel does for an XRC target QP. */
