@@ -28,7 +28,7 @@ TIME_LIMIT = 60 * float(os.environ.get("WEFT_SLOWNESS", "1"))
 OUT, EXIT, READY, TAKEN = process.OUT, process.EXIT, process.READY, process.TAKEN
 
 
-class Agent(unittest.TestCase):
+class GuestAgent(unittest.TestCase):
     """A guest without a kernel. The test acts as its agent."""
 
     def setUp(self):
@@ -179,7 +179,7 @@ class Agent(unittest.TestCase):
         second.wait(TIME_LIMIT)
 
 
-class Console(unittest.TestCase):
+class GuestConsole(unittest.TestCase):
     def setUp(self):
         self.log = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weft-console-"))) / "node1.log"
 
@@ -310,7 +310,7 @@ class Console(unittest.TestCase):
         self.assertEqual(reader.since(end), "x\n")
 
 
-class Located(unittest.TestCase):
+class ConsoleLogPaths(unittest.TestCase):
     def test_lab_returns_absolute_paths_of_console_logs(self):
         """Readers have another working directory than the process whose --logs was relative."""
         answer = {}
@@ -345,7 +345,7 @@ except KeyboardInterrupt:
 """
 
 
-class Interrupted(unittest.TestCase):
+class InterruptSignal(unittest.TestCase):
     def test_ctrl_c_during_a_finalizer_is_not_lost(self):
         with subprocess.Popen([sys.executable, "-c", LOSES_IT.format(path=sys.path[:2])], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
             try:
@@ -380,7 +380,7 @@ assert os.system("chmod 640 file") == 0
 """
 
 
-class Confined(unittest.TestCase):
+class SetuidFilter(unittest.TestCase):
     """The programs through which a guest writes to its share."""
 
     def test_program_under_the_seccomp_filter_cannot_set_setuid_or_setgid_bits(self):
@@ -414,7 +414,7 @@ class Confined(unittest.TestCase):
                 guest.close()
 
 
-class Printed(unittest.TestCase):
+class PrintedGuestOutput(unittest.TestCase):
     def test_control_characters_in_guest_output_are_escaped(self):
         self.assertEqual(errors.printable("a\tb\n\x1b[2J\r\x9b1m\u202e\ud800 Zürich"), "a\tb\n\\x1b[2J\\x0d\\xc2\\x9b1m\\xe2\\x80\\xae\\xed\\xa0\\x80 Zürich")
 

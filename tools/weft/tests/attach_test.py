@@ -29,7 +29,7 @@ assert os.path.exists(LIBRARY)
 TREE = pathlib.Path(__file__).resolve().parents[3]
 
 
-class Programs(Attached):
+class AttachedDiagnostics(Attached):
     def test_ibstat_lists_the_port(self):
         self.await_subnet()
         listed = self.run_on("node1", "ibstat")
@@ -173,7 +173,7 @@ class Programs(Attached):
         self.assertIn("node1", self.run_on("node4", "saquery", "NR"))
 
 
-class OpenSm(Attached):
+class AttachedOpenSm(Attached):
     LAB = NO_MANAGER
 
     def test_opensm_manages_the_fabric_from_a_host(self):
@@ -212,7 +212,7 @@ class OpenSm(Attached):
         self.assertIsNone(second.poll(), "OpenSM ended")
 
 
-class Ending(Attached):
+class AttachedProgramExit(Attached):
     def test_attached_program_exits_when_the_lab_ends(self):
         self.await_subnet()
         with self.running_on("node1", "ibping", "-S", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
@@ -253,7 +253,7 @@ class OwnProgram(Attached):
         return rest.splitlines()
 
 
-class OwnPrograms(OwnProgram):
+class AttachedUserPrograms(OwnProgram):
     """Tests threads, fork(), agents, the removal of a lab, and floods."""
 
     def apply(self, lab):
@@ -429,7 +429,7 @@ class Congestion(OwnProgram):
             self.assertEqual(self.run_on("node1", "sminfo").count("SMINFO_MASTER"), 1)
 
 
-class LargeTables(OwnProgram):
+class LargeSaTables(OwnProgram):
     """The records of this number of nodes do not fit into a message of the socket."""
 
     HOSTS = 340
@@ -455,7 +455,7 @@ class CardsWithoutGuests(Attached):
             self.assertIn(node, self.run_on(node, "smpquery", "nodedesc", "-D", "0"))
 
 
-class MadLibrary(Attached):
+class AttachedLibibmad(Attached):
     """attach_mad_program.c, which uses libibmad: that library finds weft's libibumad."""
 
     def test_program_with_libibmad_queries_the_fabric(self):
@@ -473,7 +473,7 @@ class MadLibrary(Attached):
                           f"by a path query: LID {lids['node2']}", "of an unused LID: no answer"])
 
 
-class WithoutRoot(unittest.TestCase):
+class AttachWithoutRoot(unittest.TestCase):
     """Copies of the programs, as installed, in a directory that all users can read. weftd and its clients run as user nobody."""
 
     USER = {"user": 65534, "group": 65534, "extra_groups": []}

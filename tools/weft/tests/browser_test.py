@@ -15,7 +15,8 @@ sys.dont_write_bytecode = True
 import browser
 import daemon
 import png
-from page_tests import Alarms, Appearance, Confirmation, Consoles, Ethernet, Keyboard, Searching, Tables  # noqa: F401: unittest finds them here
+from page_tests import (  # noqa: F401: unittest finds them here
+    WebPageAlarms, WebPageAppearance, WebPageConfirmation, WebPageConsoles, WebPageEthernet, WebPageKeyboard, WebPageSearch, WebPageTables)
 
 WEFT, WEFTD = sys.argv[1:3]
 PICTURES = pathlib.Path(sys.argv[3])
@@ -27,7 +28,7 @@ def cpu_of(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-class Browser(browser.TestCase):
+class WebPage(browser.TestCase):
     def test_nodes_of_a_fat_tree_with_215_hosts_do_not_overlap_and_cpu_use_is_limited(self):
         with daemon.weftd(WEFTD, daemon.fat_tree()) as (running, directory), daemon.web(WEFT, directory) as address:
             self.open(address)

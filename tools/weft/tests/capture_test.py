@@ -46,7 +46,7 @@ def block(stream):
     return kind, stream.read(length - 8)[:-4]
 
 
-class Capture(unittest.TestCase):
+class WeftCapture(unittest.TestCase):
     def setUp(self):
         self.weftd, self.directory = self.enterContext(daemon.weftd(WEFTD, LAB))
 
@@ -126,7 +126,7 @@ class Capture(unittest.TestCase):
         self.assertIn("/dev/full is incomplete", done.stderr)
 
 
-class Limited(unittest.TestCase):
+class CaptureSizeLimit(unittest.TestCase):
     def test_capture_that_reaches_its_size_limit_is_reported(self):
         """On the host of a place, the control socket of the whole lab limits captures."""
         folder = self.enterContext(tempfile.TemporaryDirectory(prefix="weft-"))
@@ -151,7 +151,7 @@ class Limited(unittest.TestCase):
         self.assertNotIn("is its disk full", done.stderr)
 
 
-class Output(unittest.TestCase):
+class StandardOutput(unittest.TestCase):
     """Output of weft's commands that cannot be written."""
     def setUp(self):
         _, self.directory = self.enterContext(daemon.weftd(WEFTD, LAB))

@@ -40,7 +40,7 @@ class Ci(Folder):
         return [path.name for path in self.folder.glob("tmp.*")]
 
 
-class Run(Ci):
+class CiRunScript(Ci):
     def test_command_runs_on_the_first_host(self):
         done = self.run_ci("--lab=my.toml", "--", "echo said; echo more >&2")
         self.assertEqual((done.returncode, sorted(done.stdout.split())), (0, ["more", "said"]), done.stderr)
@@ -142,7 +142,7 @@ class Run(Ci):
         self.assertIn("may not be opened: guests' CPUs are emulated", self.kvm_of_another_user(1))
 
 
-class Recipes(Ci):
+class CiTemplates(Ci):
     def test_github_action_passes_its_inputs_to_the_ci_run_script(self):
         action = yaml.safe_load((CI / "github/action.yml").read_text())
         inputs = {name: given.get("default", "") for name, given in action["inputs"].items()}

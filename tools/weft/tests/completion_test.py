@@ -31,7 +31,7 @@ FILES = ["files"]
 SET = re.compile(r"^ +(?:-.,)?(--[a-z-]+) .*?\{([a-z][^}]*)\}", re.MULTILINE)
 
 
-class Completion(unittest.TestCase):
+class ShellCompletion(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.commands = {command: cls.options_of(command) for command, _ in everything(WEFT)}

@@ -62,7 +62,7 @@ class HostsFile(unittest.TestCase):
                 hosts_file.assign(hosts_file.parse(text, "hosts"), ["a", "b"], "hosts")
 
 
-class Messages(unittest.TestCase):
+class MessagesBetweenHosts(unittest.TestCase):
     def test_long_messages_are_split_into_short_lines(self):
         decoder = channel.Decoder()
         for text in ("", "short", '"\\' * 5000, "é\n" * 3000):
@@ -91,7 +91,7 @@ class Messages(unittest.TestCase):
             self.assertRaises(channel.Violation, call)
 
 
-class StreamsTest(unittest.TestCase):
+class StreamsBetweenHosts(unittest.TestCase):
     def pair(self):
         """Two ends whose messages reach the other one at once."""
         accepted = []
@@ -145,7 +145,7 @@ class StreamsTest(unittest.TestCase):
         self.assertRaises(channel.Closed, near.open, "lab")
 
 
-class Untrusted(unittest.TestCase):
+class UntrustedRemoteHost(unittest.TestCase):
     """What a place sends is checked, because others may control its host."""
 
     def setUp(self):
@@ -441,7 +441,7 @@ class Untrusted(unittest.TestCase):
         self.assertGreater(remote_place.START_TIMEOUT, starters.Ssh.connect_timeout)
 
 
-class Remote(unittest.TestCase):
+class RemoteHost(unittest.TestCase):
     """The program on a place's host."""
 
     def setUp(self):
@@ -485,7 +485,7 @@ class Remote(unittest.TestCase):
                 self.assertEqual(remote_place.own_address(rank), address)
 
 
-class Programs(unittest.TestCase):
+class StartedPrograms(unittest.TestCase):
     """ssh and srun."""
 
     def test_started_program_gets_time_to_exit_between_sigterm_and_sigkill(self):
@@ -511,7 +511,7 @@ class Programs(unittest.TestCase):
         self.assertEqual(starter.said(), ["srun: Job step aborted", "slurmstepd: error: *** STEP 1.0 ON a1 CANCELLED ***"])
 
 
-class Ports(unittest.TestCase):
+class ReservedTcpPorts(unittest.TestCase):
     def listen(self, port, reuse):
         with socket.socket() as end:
             end.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, reuse)
@@ -549,7 +549,7 @@ def processes_with(text):
     return found
 
 
-class Hosts(unittest.TestCase):
+class LabOnSeveralHosts(unittest.TestCase):
     """Two hosts with one place each: first has node1 and node2, second has node3."""
 
     def setUp(self):

@@ -62,7 +62,7 @@ def file_of(text, test):
     return folder / "a.hunt"
 
 
-class Schedules(unittest.TestCase):
+class HuntSchedules(unittest.TestCase):
     def setUp(self):
         # The tables start no OpenSM as long as MANAGES is 0. Its preconditions are tested all the same.
         tables = {name: tuple(dataclasses.replace(action, weight=1) if action.weight == scenarios.MANAGES else action for action in table)
@@ -342,7 +342,7 @@ class Schedules(unittest.TestCase):
             trial.run(schedule.Schedule("x", 1, ()), None, None)
 
 
-class Signatures(unittest.TestCase):
+class ReportSignatures(unittest.TestCase):
     def test_signature_of_an_oops_is_its_kind_and_the_top_of_its_stack(self):
         self.assertEqual(signature.of(OOPS), "KASAN: null-ptr-deref: __netif_schedule, ipoib_flush_paths, ipoib_ib_dev_cleanup")
 
@@ -395,7 +395,7 @@ class Signatures(unittest.TestCase):
             self.assertTrue((HERE.parents[2] / page).is_file(), page)
 
 
-class Verdicts(unittest.TestCase):
+class RunVerdicts(unittest.TestCase):
     def verdict_of(self, reports=(), console="", status=0, reason="", table=()):
         done = types.SimpleNamespace(reports={"node1": list(reports)}, status={"node1": status}, reason=reason)
         return trial._verdict_of(done, {"node1": console}, table, "verbs")
@@ -486,7 +486,7 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(self.verdict_of(), ("passed", "", "", None))
 
 
-class Reduction(unittest.TestCase):
+class ScheduleReduction(unittest.TestCase):
     def test_reduction_removes_steps_that_the_report_does_not_need(self):
         for needed in ((0,), (19,), (3, 4), (0, 7, 19), tuple(range(20))):
             tried = []
@@ -518,7 +518,7 @@ class Reduction(unittest.TestCase):
             self.assertEqual((found.check, len(found.steps)), (True, 3))
 
 
-class Hunting(unittest.TestCase):
+class HuntCommand(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weft-hunt-")))
         self.ran = []

@@ -38,7 +38,7 @@ def irqs(index, count):
 VERSION = message(keeping.VERSION, b"\0\0\1\0{}\0")
 
 
-class Kept(unittest.TestCase):
+class ConnectionKeeper(unittest.TestCase):
     def setUp(self):
         self.keeper = Keeper()
         self.weftd = self.enterContext(self.keeper.open())

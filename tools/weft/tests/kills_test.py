@@ -160,7 +160,7 @@ class Client(threading.Thread):
         return await_that("the command's end", lambda: not (control := self.read(BAR0, COMMAND + 0x18, ">I")) & GO and (control,))[0] >> STATUS
 
 
-class Kills(unittest.TestCase):
+class KillsOfWeftd(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weft-kills-")))
         self.folder.chmod(0o700)

@@ -113,7 +113,7 @@ class Fabric:
         return found
 
 
-class Killed(unittest.TestCase):
+class KilledTest(unittest.TestCase):
     def test_files_of_a_killed_test_are_removed(self):
         if reason := cluster.missing():
             self.skipTest(reason)
@@ -134,7 +134,7 @@ class Killed(unittest.TestCase):
         self.assertEqual(list(folder.iterdir()), [])
 
 
-class Network(unittest.TestCase):
+class TrunkOverFaultyNetwork(unittest.TestCase):
     def with_fabric(self, work, **wire):
         if reason := cluster.missing():
             self.skipTest(reason)

@@ -92,7 +92,7 @@ class Configured(Attached):
         manager.wait()
 
 
-class Files(Configured):
+class OpenSmConfigurationFiles(Configured):
     LAB = NO_MANAGER
 
     def test_opensm_partitions_set_pkey_tables_and_limit_path_records(self):
@@ -127,7 +127,7 @@ class Files(Configured):
         self.assertRegex(self.run_on("node1", "smpquery", "portinfo", switch, "1"), r"VLHighLimit:\.*10\n")
 
 
-class Ring(Configured):
+class OpenSmOnARing(Configured):
     LAB = ring(4)
 
     def test_updn_routes_pass_through_the_configured_root(self):
@@ -141,7 +141,7 @@ class Ring(Configured):
             self.end(manager)
 
 
-class FatTree(Configured):
+class OpenSmOnAFatTree(Configured):
     LAB = FAT_TREE
 
     def test_ftree_routes_pass_through_the_configured_root(self):
@@ -158,7 +158,7 @@ class FatTree(Configured):
             self.assertIn("ftree tables configured on all switches", pathlib.Path(log).read_text())
 
 
-class Lanes(Configured):
+class OpenSmRoutingEngines(Configured):
     """In a ring of five switches, shortest routes wait for one another in a loop, unless they are on several lanes."""
 
     LAB = ring(5)
@@ -191,7 +191,7 @@ class Lanes(Configured):
                 self.assertFalse(self.has_loop(engine, True))
 
 
-class Imported(Configured):
+class OpenSmOnAnImportedTopology(Configured):
     LAB = ring(4)
 
     def discovered(self):
@@ -213,7 +213,7 @@ class Imported(Configured):
         self.assertEqual(self.discovered()[1], found)
 
 
-class Published(Configured):
+class OpenSmOnAPublishedTopology(Configured):
     """The subnet of the example in ibnetdiscover's manual page, which has a host with two ports."""
 
     PAGE = pathlib.Path("/usr/share/man/man8/ibnetdiscover.8.gz")
@@ -240,7 +240,7 @@ class Published(Configured):
             self.assertRegex(found, rf'Switch\t\d+ "S-{switch.guid[2:]}"\s+# "{name}"')
 
 
-class Parallel(Configured):
+class OpenSmWithParallelLinks(Configured):
     LAB = PARALLEL
 
     def test_guid_routing_order_selects_the_link_to_a_destination(self):
@@ -257,7 +257,7 @@ class Parallel(Configured):
         self.assertEqual(first, second)
 
 
-class Managers(Configured):
+class TwoOpenSms(Configured):
     LAB = NO_MANAGER
 
     def test_standby_opensm_takes_over_when_the_master_exits(self):
@@ -287,7 +287,7 @@ class Managers(Configured):
         self.assertEqual(self.lids(), lids)
 
 
-class WithOwnManager(Configured):
+class OpenSmWithWeftsManager(Configured):
     LAB = PASSIVE_MANAGER
 
     def test_opensm_of_higher_priority_replaces_wefts_manager_until_it_exits(self):
@@ -333,7 +333,7 @@ class Changing(Configured):
         daemon.await_that(f"the route {way}", lambda: self.route("node1", "node3", "-t", "200") == way)
 
 
-class Traps(Changing):
+class OpenSmTraps(Changing):
     def test_opensm_without_periodic_sweeps_reacts_to_a_switch_trap(self):
         log = self.folder / "log"
         self.opensm("node1", "-s", "0", "-f", str(log), "-F", self.file("opensm.conf", "force_log_flush TRUE\n"))
@@ -345,7 +345,7 @@ class Traps(Changing):
             self.assertGreater(log.read_text().count("num:128"), before)
 
 
-class Links(Changing):
+class OpenSmLinkChanges(Changing):
     def test_opensm_routes_around_a_link_that_goes_down_and_comes_up(self):
         self.opensm("node1")
         self.await_route(self.SHORT)
@@ -354,7 +354,7 @@ class Links(Changing):
             self.await_route(way)
 
 
-class Switches(Changing):
+class OpenSmSwitchChanges(Changing):
     def test_opensm_routes_around_a_switch_that_is_removed_and_added_again(self):
         self.opensm("node1")
         self.await_route(self.SHORT)
@@ -366,7 +366,7 @@ class Switches(Changing):
         self.await_managed("node1", "node2", "node3")
 
 
-class Scheduled(Configured):
+class ScheduledEvents(Configured):
     LAB = ring(3)
     # The effect of the only event remains, so a slow test does not miss it.
     EVENTS = ({"at": 0.5, "command": "link.down", "link": "switch1/2"},)
@@ -377,7 +377,7 @@ class Scheduled(Configured):
         self.assertEqual(daemon.await_that("the link to go down", links_that_are_down), [["switch1/2", "switch2/3"]])
 
 
-class DisabledManager(Configured):
+class OpenSmWithDisabledManager(Configured):
     LAB = PASSIVE_MANAGER
 
     def test_opensm_is_the_manager_while_wefts_manager_is_disabled(self):
@@ -391,7 +391,7 @@ class DisabledManager(Configured):
         self.await_managed("node1", "node2", "node3")
 
 
-class Handover(Configured):
+class OpenSmHandover(Configured):
     LAB = NO_MANAGER
 
     def test_standby_opensm_takes_over_when_the_link_of_the_master_fails(self):

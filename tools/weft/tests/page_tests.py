@@ -51,7 +51,7 @@ def contrast(one, other):
     return (lighter + 0.05) / (darker + 0.05)
 
 
-class Alarms(browser.TestCase):
+class WebPageAlarms(browser.TestCase):
     def test_alarms_are_listed_first(self):
         self.open(self.serve(endpoints(12, 200, 18)))
         self.await_text("#state", "213 links up")
@@ -138,7 +138,7 @@ class Alarms(browser.TestCase):
         self.await_text("#stale", "weft web does not answer")
 
 
-class Confirmation(browser.TestCase):
+class WebPageConfirmation(browser.TestCase):
     """Actions need a permission, and harmful ones a confirmation."""
 
     def faults(self, address):
@@ -209,7 +209,7 @@ class Confirmation(browser.TestCase):
         await_that("an address that may be passed on", lambda: self.browser.current_url.endswith("#view=fabric"))
 
 
-class Searching(browser.TestCase):
+class WebPageSearch(browser.TestCase):
     def search(self, text):
         self.run_script("""const input = document.querySelector('#search input');
             input.focus();
@@ -274,7 +274,7 @@ class Searching(browser.TestCase):
         await_that("the view before", lambda: self.shown("#fabric"))
 
 
-class Tables(browser.TestCase):
+class WebPageTables(browser.TestCase):
     def sorts(self):
         return self.run_script("return [...document.querySelectorAll('#cards th')].map((each) => each.getAttribute('aria-sort'))")
 
@@ -310,7 +310,7 @@ class Tables(browser.TestCase):
         self.assertIn("text=node1", self.browser.current_url)
 
 
-class Ethernet(browser.TestCase):
+class WebPageEthernet(browser.TestCase):
     FRAME = bytes.fromhex("ffffffffffff 020000000001 88b5") + bytes(986)
 
     def column(self, view, number):
@@ -391,7 +391,7 @@ class Ethernet(browser.TestCase):
         self.assertFalse(self.shown('nav [data-view="ethernet"]'))
 
 
-class Appearance(browser.TestCase):
+class WebPageAppearance(browser.TestCase):
     def test_panel_shows_routes_pkeys_and_counters(self):
         self.open(self.serve())
         self.await_text("#state", "SM master")
@@ -470,7 +470,7 @@ class Appearance(browser.TestCase):
         self.await_text("aside h2", "sm/1-switch1/3")
 
 
-class Keyboard(browser.TestCase):
+class WebPageKeyboard(browser.TestCase):
     def focused(self):
         return self.run_script("const item = document.activeElement; return item.dataset.name || item.querySelector('td')?.textContent || item.tagName")
 
@@ -520,7 +520,7 @@ class Keyboard(browser.TestCase):
         self.quiet()
 
 
-class Consoles(browser.TestCase):
+class WebPageConsoles(browser.TestCase):
     def test_console_button_shows_the_console(self):
         address = self.serve()
         log = self.directory / "node1.log"

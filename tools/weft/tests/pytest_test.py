@@ -15,7 +15,7 @@ from stand_in import Folder
 PACKAGE = pathlib.Path(__file__).resolve().parents[1] / "python"
 
 
-class Package(Folder):
+class PythonPackage(Folder):
     def setUp(self):
         super().setUp()
         sys.path.insert(0, str(PACKAGE))
@@ -121,7 +121,7 @@ class Package(Folder):
         self.assertEqual(self.lab.counters("a/1", "s/1"), {"a/1": {"symbol_errors": 3}, "s/1": {"symbol_errors": 3}})
 
 
-class Plugin(Folder):
+class PytestPlugin(Folder):
     def run_tests(self, source, *options):
         (self.folder / "test_it.py").write_text(f"import pytest\n{source}")
         done = subprocess.run(["/usr/bin/python3", "-B", "-m", "pytest", "-p", "weft.pytest_plugin", "-p", "no:cacheprovider", "--weft", self.program, *options,

@@ -26,7 +26,7 @@ def deleted(device):
     return {"event": "DEVICE_DELETED", "data": {"device": device, "path": f"/machine/peripheral/{device}"}}
 
 
-class Replug(unittest.TestCase):
+class ReplugCards(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weft-replug-")))
         self.control, self.qmp = self.folder / "control.sock", self.folder / "qmp.sock"

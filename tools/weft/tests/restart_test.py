@@ -39,7 +39,7 @@ ends = ["b", "s1"]
 """
 
 
-class Restart(unittest.TestCase):
+class WeftdRestart(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weft-again-")))
         self.folder.chmod(0o700)

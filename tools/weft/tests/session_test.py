@@ -61,7 +61,7 @@ class Folder(unittest.TestCase):
         return path
 
 
-class OwnKernel(Folder):
+class UserKernel(Folder):
     def tree(self, modular=(), built_in=(), suffix=".o", config=""):
         """Creates a tree in which a kernel with these modules was built."""
         self.write("tree/arch/x86/boot/bzImage", bzimage())
@@ -208,7 +208,7 @@ class GuestSettingsTest(unittest.TestCase):
             GuestSettings("stock", modules="/lib/modules").find_kernel("mlx4")
 
 
-class Accelerated(Folder):
+class KvmOrTcg(Folder):
     """QEMU's command line selects KVM if a trial boot with it succeeds."""
 
     def setUp(self):
@@ -251,7 +251,7 @@ class Accelerated(Folder):
         self.assertEqual(self.options(True, True, WEFT_KVM="0"), self.EMULATED)
 
 
-class Awaited(Folder):
+class AwaitFunction(Folder):
     """Conditions that a guest waits for as it becomes a node."""
 
     def test_script_function_await_waits_for_a_text(self):
@@ -278,7 +278,7 @@ class Awaited(Folder):
         self.assertIn(done.stdout.count("pause"), range(1, 10))
 
 
-class Script(unittest.TestCase):
+class ScriptOption(unittest.TestCase):
     HOSTS = ("node1", "node2", "node3")
 
     def test_script_is_split_by_host(self):
@@ -302,19 +302,19 @@ class Script(unittest.TestCase):
             running.scripts_of(args(words=["a"], on=["z"]), ["x", "y"])
 
 
-class Crashed(unittest.TestCase):
+class CrashedCommand(unittest.TestCase):
     def test_exit_status_of_a_crashed_command_is_mapped_to_the_signal(self):
         self.assertEqual([running.crash_of(status) for status in (0, 1, 127, 128, 134, 139, 143, 255)],
                          [None, None, None, None, "SIGABRT", "SIGSEGV", None, None])
 
 
-class Warned(unittest.TestCase):
+class WeftdWarnings(unittest.TestCase):
     def test_warnings_are_extracted_from_the_log_of_weftd(self):
         log = "17:49:39.864 info    weftd: sm: sweep\n17:49:39.865 warning weftd: lab.toml:3: the partitions have no effect\n\nno log line\n"
         self.assertEqual(labs.warnings_of(log), ["lab.toml:3: the partitions have no effect"])
 
 
-class Incomplete(unittest.TestCase):
+class IncompleteConsoleLog(unittest.TestCase):
     def test_unwritable_console_log_is_reported(self):
         guests = [types.SimpleNamespace(name=name, log=f"/logs/{name}", console_error=lambda error=error: error) for name, error in (("a", None), ("b", "No space"))]
         said = io.StringIO()
@@ -324,7 +324,7 @@ class Incomplete(unittest.TestCase):
         self.assertEqual(said.getvalue(), "weft run: /logs/b does not contain the whole console of b: No space\n" * 2)
 
 
-class IncompleteInLab(Folder):
+class IncompleteConsoleLogInLab(Folder):
     """`weft lab check` and `weft lab down` report consoles that could not be written."""
 
     SAID = "LOG does not contain the whole console of node1: No space left on device\n"
@@ -384,7 +384,7 @@ sys.exit(serving.up(args, None))
         self.assertEqual((done.returncode, done.stderr), (0, f"weft lab: warning: {self.SAID}"))
 
 
-class Printed(unittest.TestCase):
+class PrintedGuestOutput(unittest.TestCase):
     def printer(self, several):
         self.out, self.err = io.BytesIO(), io.BytesIO()
         return running.Printer(several, self.out, self.err)
@@ -408,7 +408,7 @@ class Printed(unittest.TestCase):
         self.assertEqual(self.err.getvalue(), b"node2: bad\n")
 
 
-class Together(unittest.TestCase):
+class ParallelTasks(unittest.TestCase):
     def test_results_of_parallel_tasks_are_returned_by_name(self):
         self.assertEqual(together(["a", "b"], str.upper), {"a": "A", "b": "B"})
 
@@ -464,7 +464,7 @@ class FakeGuest:
         return types.SimpleNamespace(status=0)
 
 
-class Stack(Folder):
+class DriverStack(Folder):
     """Tests which modules a guest gets, and what is reported before any guest boots."""
 
     RELEASE = "6.1.0-test"
@@ -514,7 +514,7 @@ class Stack(Folder):
                          "install weft_mlx4 modprobe -q weft_kern && modprobe -q ptp && insmod /run/weft_mlx4.ko $CMDLINE_OPTS\n")
 
 
-class Settled(unittest.TestCase):
+class LabChanges(unittest.TestCase):
     """Guests are started and stopped when the hosts of a lab change."""
 
     def setUp(self):
@@ -635,7 +635,7 @@ class Settled(unittest.TestCase):
         self.assertEqual(self.settle(["a", "b"]), ["a", "b"])
 
 
-class Booting(Folder):
+class BootTimeout(Folder):
     """Guest.ready() on a busy host, where a boot takes longer than its timeout."""
 
     TIMEOUT = 0.4
@@ -676,7 +676,7 @@ class Booting(Folder):
             self.boot(20, comes_up=False)
 
 
-class CardAgain(unittest.TestCase):
+class CardReturn(unittest.TestCase):
     def test_replugged_link_is_not_recorded_as_unplugged(self):
         """ib0 has no carrier at first. If weftd crashes while the link is pulled for a moment, the next weftd has it up."""
         asked = []
@@ -724,7 +724,7 @@ class CardAgain(unittest.TestCase):
         self.assertEqual(asked, [("link.down", {"link": "a/1", "record": False}), ("link.up", {"link": "a/1"})])
 
 
-class StoppedWhileCardsReturn(Folder):
+class LabStopDuringCardReturn(Folder):
     def test_lab_stops_without_waiting_for_guests_to_release_their_cards(self):
         """A guest whose driver does not release its card for a long time does not delay `weft lab down`."""
         lab = labs.Lab(self.folder, self.folder, None, None, GuestSettings(), False, lambda _: None)
@@ -754,7 +754,7 @@ class StoppedWhileCardsReturn(Folder):
             self.assertIsNone(server.serve())
 
 
-class FailedUpgrade(unittest.TestCase):
+class FailedWeftdUpgrade(unittest.TestCase):
     def test_failed_upgrade_returns_the_cards_to_their_guests(self):
         lab = labs.Lab(pathlib.Path("/none"), pathlib.Path("/none"), None, None, GuestSettings(), False, lambda _: None)
         for alive in (True, False):
@@ -764,7 +764,7 @@ class FailedUpgrade(unittest.TestCase):
             self.assertEqual(again.call_count, int(alive))
 
 
-class Upgrade(unittest.TestCase):
+class WeftdUpgrade(unittest.TestCase):
     def setUp(self):
         self.order = []     # what happens
         self.reports = []
@@ -969,7 +969,7 @@ class InterruptedStart(unittest.TestCase):
         self.assertEqual(lab.guests, {})
 
 
-class Removal(Folder):
+class CardRemoval(Folder):
     def places(self, delay):
         return "".join(f"{name}={self.folder}/{name} " for name in ("reset", "former", "mark", "pipe", "kmsg", "card")) + f"awk='busybox awk' commands= delay={delay}\n"
 
@@ -1033,7 +1033,7 @@ class Removal(Folder):
         self.assertEqual((self.folder / "card/remove").read_text(), "1\n")
 
 
-class Nvme(Folder):
+class NvmeReconnection(Folder):
     """The controllers of NVMe over RDMA of a guest whose card is replaced."""
 
     def setUp(self):
@@ -1109,7 +1109,7 @@ class Nvme(Folder):
         self.assertEqual((self.folder / "links").read_text(), "")
 
 
-class Refused(Folder):
+class RefusedCommands(Folder):
     def fails(self, *words):
         weftd = self.write("weftd")
         done = subprocess.run([sys.executable, SESSION, self.folder, words[0], f"weftd={weftd}", *words[1:]], capture_output=True,
@@ -1155,7 +1155,7 @@ class Refused(Folder):
         self.assertEqual([path.name for path in self.folder.glob("weft-*")], [])
 
 
-class Broken(Folder):
+class BrokenLabConnection(Folder):
     """Failures of the lab's process, of input and of the host are reported in one line each, and without a traceback."""
 
     # The last two represent all commands that pass on one message.
@@ -1263,7 +1263,7 @@ class Broken(Folder):
             self.assertEqual(caught.exception.code, text)
 
 
-class EndsEarly(Folder):
+class EarlyExitOfWeftd(Folder):
     """A weftd that ends before it serves the lab is reported with its signal or status, and with the end of its log."""
 
     CASES = (("exit 0", "weft: weftd ended with status 0 before it served the lab\n"), ("exit 3", "weft: weftd ended with status 3 before it served the lab\n"),
@@ -1394,7 +1394,7 @@ print("ended")
                 self.assertEqual(command.wait(30), 128 + number)
 
 
-class CheckedFirst(unittest.TestCase):
+class ChecksBeforeBoot(unittest.TestCase):
     def test_unknown_host_is_reported_before_a_guest_boots(self):
         lab = labs.Lab(pathlib.Path("/none"), pathlib.Path("/none"), None, None, GuestSettings(), True, lambda _: None)
         booted = []
@@ -1410,7 +1410,7 @@ class CheckedFirst(unittest.TestCase):
         self.assertEqual(booted, [])
 
 
-class TimedOut(Folder):
+class LabTimeout(Folder):
     """The error of a lab in virtual time that does not finish refers to the consoles."""
 
     def run_with(self, logs):

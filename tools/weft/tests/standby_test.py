@@ -26,7 +26,7 @@ PLACES = "".join(f'[[place]]\nname = "p{number}"\n' for number in range(1, SWITC
 FIRST, STANDBY = "p1", "p3"
 
 
-class Standby(unittest.TestCase):
+class StandbySubnetManager(unittest.TestCase):
     maxDiff = None
 
     def start(self):

@@ -20,7 +20,7 @@ from lab.errors import LabError  # noqa: E402
 from labs import GuestSettings  # noqa: E402
 
 
-class Ended(unittest.TestCase):
+class RunExitStatus(unittest.TestCase):
     """The exit status of `weft run` in a lab that failed."""
 
     OOPS = "BUG: kernel NULL pointer dereference, address: 0000000000000008"

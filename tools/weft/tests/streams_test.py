@@ -115,7 +115,7 @@ class AgentCase(unittest.TestCase):
             command.give(piece)
 
 
-class Agent(AgentCase):
+class GuestAgentStreams(AgentCase):
     def test_input_and_end_of_file_reach_the_command_unchanged(self):
         data = random.Random(1).randbytes(3 << 20)
         command = self.start("cat")
@@ -178,7 +178,7 @@ class Agent(AgentCase):
         self.assertEqual(command.out, "141\n")
 
 
-class Shell(AgentCase):
+class LabShell(AgentCase):
     """`weft lab shell`, between its caller and the agent."""
 
     def setUp(self):
@@ -426,7 +426,7 @@ class Shell(AgentCase):
         self.assertEqual(termios.tcgetattr(near), before)
 
 
-class Run(AgentCase):
+class WeftRun(AgentCase):
     """`weft run` with one guest, whose agent is a process of this host, in a process of its own."""
 
     PROGRAM = """
@@ -523,7 +523,7 @@ sys.exit(case.status)
             self.assertEqual((done.returncode, done.stdout), (status, b""), done.stderr)
 
 
-class Background(unittest.TestCase):
+class BackgroundTerminal(unittest.TestCase):
     def test_terminal_that_is_not_the_controlling_terminal_is_read(self):
         """Such a terminal has no foreground process group and does not stop a reader, so it is read."""
         near, far = pty.openpty()
@@ -551,7 +551,7 @@ class Background(unittest.TestCase):
         self.assertEqual(output.read_text(), "[b''] False")
 
 
-class Resize(unittest.TestCase):
+class TerminalResize(unittest.TestCase):
     PROGRAM = """
 import os, signal, sys, threading
 sys.path[:0] = PATHS

@@ -67,7 +67,7 @@ class Terminal:
         return self.process.returncode, given_back
 
 
-class Top(unittest.TestCase):
+class WeftTop(unittest.TestCase):
     def test_keys_change_the_sort_order_of_links_and_the_screen_fits_the_terminal(self):
         with daemon.weftd(WEFTD) as (_, directory):
             terminal = Terminal(directory)

@@ -116,7 +116,7 @@ def hops(made):
     return most
 
 
-class Generated(unittest.TestCase):
+class GeneratedTopologies(unittest.TestCase):
     def test_fat_trees_have_full_bisection_bandwidth(self):
         for hosts, ports in ((1, 36), (35, 36), (36, 36), (64, 36), (215, 36), (648, 36), (7, 4), (8, 4), (50, 11)):
             made = topology.fat_tree(hosts, ports)
@@ -172,7 +172,7 @@ class Generated(unittest.TestCase):
                 topology._size(size)
 
 
-class Converted(unittest.TestCase):
+class ImportedTopologies(unittest.TestCase):
     def setUp(self):
         self.said = self.enterContext(contextlib.redirect_stderr(io.StringIO()))
 
@@ -260,7 +260,7 @@ class Converted(unittest.TestCase):
             self.assertRegex(name, r"^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,31}$")
 
 
-class Accepted(unittest.TestCase):
+class AcceptedTopologies(unittest.TestCase):
     """The commands and the daemon accept the generated files."""
 
     def setUp(self):

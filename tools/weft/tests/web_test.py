@@ -63,7 +63,7 @@ class Client:
             return connection.makefile("rb").readline()
 
 
-class Peers(unittest.TestCase):
+class ClientUids(unittest.TestCase):
     """Tests that the user of a client is found by the socket's addresses."""
 
     def user_of(self, family, address, client_family, client_address):
@@ -111,7 +111,7 @@ ends = ["node2", "switch1"]
 """
 
 
-class Reading(unittest.TestCase):
+class WebServerReads(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.weftd = cls._enter(daemon.weftd(WEFTD, LAB))
@@ -297,7 +297,7 @@ class Reading(unittest.TestCase):
         daemon.await_that("a free place", lambda: b" 200 " in self.client.raw(f"GET / HTTP/1.1\r\nHost: {self.client.where}\r\n\r\n".encode()))
 
 
-class Consoles(unittest.TestCase):
+class WebServerConsoles(unittest.TestCase):
     """Only consoles of guests are served, and no other file."""
 
     def setUp(self):
@@ -383,7 +383,7 @@ class Consoles(unittest.TestCase):
         self.assertEqual(client.post("/api/link", {"link": "sm", "settings": {"state": "down"}})[0], 403)
 
 
-class Writing(unittest.TestCase):
+class WebServerChanges(unittest.TestCase):
     def test_requests_that_change_the_lab_need_the_allow_option_and_the_token(self):
         with daemon.weftd(WEFTD) as (_, directory), daemon.web(WEFT, directory, "allow+=faults", "interval:=0.2") as address:
             client = Client(address)

@@ -99,7 +99,7 @@ class Place:
         return self.connections[-1]
 
 
-class Untrusted(unittest.TestCase):
+class UntrustedDaemon(unittest.TestCase):
     """A place may answer anything. The others are shown as they are."""
 
     COUNTS = {"xmit_packets": 1}
@@ -178,7 +178,7 @@ class Untrusted(unittest.TestCase):
                 self.assertEqual((got["ok"], bool(got["error"])), (False, True))
 
 
-class Whole(unittest.TestCase):
+class LabOnSeveralHosts(unittest.TestCase):
     maxDiff = None
 
     def start(self, count):
@@ -431,7 +431,7 @@ def block(kind, body):
     return struct.pack("=I", kind) + length + body + length
 
 
-class Merging(unittest.TestCase):
+class MergedCaptures(unittest.TestCase):
     def test_packets_of_several_captures_are_ordered_by_their_times(self):
         """weftd takes the time of a packet before it waits for the file, so that a capture itself may be out of order by a little."""
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))

@@ -16,7 +16,7 @@ for word in "$@"; do echo "$word"; done
 """
 
 
-class Words(unittest.TestCase):
+class CommandLineArguments(unittest.TestCase):
     def setUp(self):
         # In a tree, the program is in build/bin; the session program prints its arguments.
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
