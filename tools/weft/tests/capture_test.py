@@ -167,7 +167,7 @@ class StandardOutput(unittest.TestCase):
                 self.assertEqual(done.returncode, 1)
                 self.assertIn("cannot write standard output: No space left on device", done.stderr)
 
-    def test_reason_is_reported_if_a_picture_cannot_be_written(self):
+    def test_reason_why_a_picture_of_the_fabric_cannot_be_written_is_reported(self):
         for path, reason in (("/dev/full", "No space left on device"), ("/nonexistent/fabric.svg", "No such file or directory")):
             done = self.weft("fabric", "show", "--svg", path, stdout=subprocess.DEVNULL)
             self.assertEqual((done.returncode, done.stderr), (1, f"weft: cannot write {path}: {reason}\n"))

@@ -197,7 +197,7 @@ class WeftdRestart(unittest.TestCase):
         await_that("the lab to end", lambda: not (self.folder / "lab.sock").exists())
         self.assertIn("since weftd ended with status 0", self.weft("lab", "check", status=1))
 
-    def test_upgrade_of_weftd_keeps_the_fabric_state(self):
+    def test_links_guids_and_lids_are_unchanged_after_an_upgrade_of_weftd(self):
         self.up()
         self.weft("link", "down", "b")
         before, first = self.shown(), self.pid()

@@ -424,7 +424,7 @@ TEST(Places, LinksKeepTheirNumbersWhenTheLabFileChanges)
 	EXPECT_EQ(after.hosts[1].number, 1u);
 }
 
-TEST(Places, TrunkProtocolNamesAreUniqueAndShort)
+TEST(Places, TrunkNamesInTheTrunkProtocolAreUniqueAndShort)
 {
 	EXPECT_EQ(protocol_name("s1/36-s2/35"), "s1/36-s2/35");
 	const std::string long_one = "a-switch-with-a-long-name/36-another-switch/35",

@@ -140,7 +140,7 @@ TEST_F(Mlx5Commands, InitialisationCommandsOutOfOrderAreRefused)
 }
 
 // The counter shows a developer which requests of a new driver the card does not support.
-TEST_F(Mlx5Commands, UnsupportedRequestsAreCounted)
+TEST_F(Mlx5Commands, UnsupportedCommandsAndCapabilityQueriesAreCounted)
 {
 	driver.enable();
 	EXPECT_EQ(driver.command(static_cast<Opcode>(0x92f)).status, Status::bad_opcode);

@@ -65,7 +65,7 @@ TEST_F(Mlx5Ports, HcaCapReportsTheNumberOfPorts)
 	EXPECT_EQ(ports(one), 1u);
 }
 
-TEST_F(Mlx5Ports, QueryReturnsAttributesOfTheRequestedPort)
+TEST_F(Mlx5Ports, QueryHcaVportContextReturnsAttributesOfTheRequestedPort)
 {
 	driver.card.context()->port(2)->info().lid = 7;
 	const Answer second = query(2);

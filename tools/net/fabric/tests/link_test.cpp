@@ -393,7 +393,7 @@ TEST(LinkFaults, EachDuplicateArrivesDirectlyAfterItsOriginal)
 	EXPECT_TRUE(std::is_sorted(outcome.psns.begin(), outcome.psns.end()));
 }
 
-TEST(LinkFaults, CrcsDetectCorruption)
+TEST(LinkFaults, CorruptPacketsAreDetectedByTheirCrcs)
 {
 	Outcome on_wire = run_with({.corruption = 0.2}, 4, 2000);
 	EXPECT_NEAR(1600, static_cast<double>(on_wire.psns.size()), 100);

@@ -189,7 +189,7 @@ TEST(Stream, CrcIsUsedIfEitherSideRequestsIt)
 }
 
 // RFC 6581 section 6: each side's outstanding Reads are limited to what the other side can answer.
-TEST(Stream, NumberOfOutstandingReadsIsLimitedToTheNegotiatedOrd)
+TEST(Stream, NumberOfOutstandingRdmaReadsIsLimitedToTheNegotiatedOrd)
 {
 	StreamConfig first = initiator({.revision = 2, .enhanced = Enhanced{.ird = 3, .ord = 9}});
 	first.ird = 3;
@@ -216,7 +216,7 @@ TEST(Stream, NumberOfOutstandingReadsIsLimitedToTheNegotiatedOrd)
 	EXPECT_FALSE(a.end);
 }
 
-TEST(Stream, FencedRequestWaitsForOutstandingReads)
+TEST(Stream, FencedRequestWaitsForOutstandingRdmaReads)
 {
 	Pair pair;
 	auto &[a, b] = pair;
@@ -295,7 +295,7 @@ TEST(Stream, StreamReportsWhetherTheConnectionWasClosedOrLost)
 	EXPECT_TRUE(b.output().empty());
 }
 
-TEST(Stream, CloseWithAnOutstandingReadIsReportedAsAConnectionLoss)
+TEST(Stream, CloseWithAnOutstandingRdmaReadIsReportedAsAConnectionLoss)
 {
 	Pair pair;
 	auto &[a, b] = pair;
@@ -312,7 +312,7 @@ TEST(Stream, CloseWithAnOutstandingReadIsReportedAsAConnectionLoss)
 }
 
 // If the peer answers no Reads, a Read would wait forever, and so would all later requests.
-TEST(Stream, ReadFromAPeerWithZeroIrdClosesTheStream)
+TEST(Stream, RdmaReadFromAPeerWithZeroIrdClosesTheStream)
 {
 	Pair pair(initiator({.revision = 2, .enhanced = Enhanced{.ird = 4, .ord = 4}}),
 		  {.start = {.revision = 2}, .ird = 0, .ord = 4});
