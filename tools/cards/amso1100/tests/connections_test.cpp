@@ -869,7 +869,7 @@ TEST_F(Amso1100Connections, CompletionQueueOverrunResetsTheConnection)
 	EXPECT_THAT(server.bytes(30, 90), ::testing::Each(std::byte{0}));
 }
 
-// An invalid queue index is ignored.
+// An invalid producer index raises a catastrophic error event and resets the connection.
 TEST_F(Amso1100Connections, InvalidProducerIndexRaisesACatastrophicErrorEvent)
 {
 	establish();
