@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * Implements a state machine with ordered levels. Each level owns everything that the levels below
- * it own, and one more resource. A transition passes through all levels in between, so there is one
- * function for each step up and one for each step down, and nothing is started or stopped twice.
+ * it own, and one more resource. A transition passes through all levels in between, one step at a
+ * time, so nothing is started or stopped twice. The owner implements both kinds of steps.
  *
  *	class Door {
  *		enum class State : u8 { shut, unlocked, open };
- *		kern::Result<> step_up(State to);	// to the next level; may fail
- *		State step_down(State from);		// leaves a level, even if step_up() failed half-way
+ *		kern::Result<> step_up(State to);	// enters the next level
+ *		State step_down(State from);		// leaves a level, or undoes a step_up() that failed
  *		BringUp<Door, State> bring_up_{*this};
  *	};
  *

@@ -121,10 +121,10 @@ class BadInput(unittest.TestCase):
     def test_missing_shared_directory_is_reported(self):
         self.fails([GUEST, "run", "--share", self.folder / "none", "--command", "true"], "is not a folder")
 
-    def test_only_option_without_a_match_is_refused(self):
+    def test_filter_that_matches_no_test_is_refused(self):
         self.fails([cache.TREE / "scripts/test", "--no-build", "--only", "build.no-such-test"], "no test's name matches")
 
-    def test_only_option_with_an_invalid_regex_is_refused(self):
+    def test_filter_that_is_no_valid_regex_is_refused(self):
         self.fails([cache.TREE / "scripts/test", "--only", "*"], "is not a regular expression")
 
 

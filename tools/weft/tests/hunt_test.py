@@ -100,7 +100,7 @@ class HuntSchedules(unittest.TestCase):
                 self.assertRegex(" ".join(step.words[1:]), r"^\d+ \d+$")
                 self.assertEqual(int(step.words[2]) % {"verbs": 400, "malformed": 1000}[step.words[0]], 0, "a part of a round is not run")
 
-    def test_connected_scenario_generates_and_implements_all_actions(self):
+    def test_script_of_scenario_connected_implements_every_generated_action(self):
         script = trial.GUEST.read_text() + scenarios.script("connected")
         names = {step.words[0] for seed in SEEDS for step in scenarios.generate("connected", seed).steps if step.host != schedule.FABRIC}
         self.assertTrue({"traffic", "connect", "mode", "send", "stop", "create_child", "unbind"} <= names, names)

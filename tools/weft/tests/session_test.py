@@ -872,7 +872,7 @@ class WeftdUpgrade(unittest.TestCase):
             with unittest.mock.patch.object(self.lab, "look_after"):
                 self.assertEqual(self.upgrade(), ["note", *removed, "no reset", "replacement", "cards"])
 
-    def test_driver_resets_are_not_forbidden_if_the_user_supplies_the_modules(self):
+    def test_upgrade_leaves_device_resets_enabled_in_modules_of_the_user(self):
         self.add_guest("a", {"removal": None})
         self.lab._loaded["a"] = stack.Stack("ib0", own=("weft",))
         self.assertEqual(self.upgrade(), ["removal", "replacement", "cards"])

@@ -336,7 +336,7 @@ TEST(Places, PlanWithMissingOrInvalidPlacesIsRefused)
 		    HasSubstr("place 'a' listens for 2 trunks from port 65535 on"));
 }
 
-TEST(Places, OverlappingTcpPortsOfPlacesAreRefused)
+TEST(Places, LabFileWithTwoDaemonsOnOneTcpPortIsRefused)
 {
 	const auto at = [](unsigned a, unsigned b) {
 		const auto address = [](unsigned port) {

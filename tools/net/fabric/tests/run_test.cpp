@@ -111,7 +111,7 @@ TEST(PacketRun, LinkWithFaultsDeliversThePacketsOfARunSeparately)
 }
 
 /* Packets in the middle of a run for which there is no credit stay with the sender. */
-TEST(PacketRun, PacketsOfARunWithoutCreditsStayWithTheSender)
+TEST(PacketRun, PacketsOfARunBeyondTheCreditsStayWithTheSender)
 {
 	std::vector<std::byte> bytes(5 * kMtu);
 	Fabric fabric;
