@@ -21,7 +21,7 @@ def _tests():
     units, guests = set(), set()
     # A header has the cases that several suites share.
     for text in (*_texts("**/tests/**/*.cpp").values(), *_texts("**/tests/**/*.hpp").values()):
-        units.update(re.findall(r"KUNIT_CASE\((\w+)\)", text))
+        units.update(re.findall(r"KUNIT_CASE\([\s\\]*(\w+)\)", text))
         units.update(re.findall(r"^TEST(?:_[FP])?\(\w+,\s*(\w+)\)", text, re.MULTILINE))
     for path, text in _texts("**/tests/guest/*.py").items():
         guests.update((path.name, name) for name in re.findall(r"^@test\b[^\n]*(?:\n[^\n]*)*?\ndef (\w+)", text, re.MULTILINE))

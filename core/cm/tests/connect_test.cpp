@@ -124,7 +124,7 @@ int attributes(const End &end, ib_qp_state state, ib_qp_attr &attr, int &mask)
  * "Starting PSN"): the local QP expects the PSN that this side announced, and starts with the PSN
  * that the peer announced.
  */
-void cm_03_ib_cm_init_qp_attr_returns_the_attributes_of_each_transition(Test &test)
+void cm_03_ib_cm_init_qp_attr_returns_the_attributes_of_each_qp_transition(Test &test)
 {
 	Boxed<Pair> pair;
 	ib_qp_attr attr;
@@ -185,7 +185,7 @@ void cm_03_ib_cm_init_qp_attr_returns_the_attributes_of_each_transition(Test &te
  * A REQ that is refused locally leaves no state for the next one, such as an alternate path that
  * the peer has not received.
  */
-void cm_03_failed_send_req_call_does_not_store_its_alternate_path(Test &test)
+void cm_03_alternate_path_of_a_refused_ib_send_cm_req_is_not_in_later_qp_attributes(Test &test)
 {
 	static constexpr u8 too_much[IB_CM_REQ_PRIVATE_DATA_SIZE + 1] = {};
 	Boxed<Pair> pair;
@@ -276,7 +276,7 @@ void cm_03_reqs_that_two_nodes_send_simultaneously_make_two_connections(Test &te
 }
 
 /* Both sides of the connection are on one device (loopback). Each side receives its own events. */
-void cm_03_two_ids_on_the_same_port_can_connect(Test &test)
+void cm_03_two_ids_on_the_same_port_can_connect_to_each_other(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.ok());
@@ -295,7 +295,7 @@ void cm_03_two_ids_on_the_same_port_can_connect(Test &test)
 }
 
 /* An ID can be used for another connection, with a number that the peer has not seen. */
-void cm_03_rejected_id_sends_its_next_req_with_a_new_local_id(Test &test)
+void cm_03_id_whose_req_was_rejected_sends_its_next_req_with_a_new_communication_id(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.ok());
@@ -359,14 +359,15 @@ void cm_03_req_with_invalid_arguments_is_not_sent(Test &test)
 
 } // namespace
 
-SOFT_SUITES(cm_connect, KUNIT_CASE(cm_03_both_ends_connect_disconnect_and_leave_timewait),
-	    KUNIT_CASE(cm_03_fields_of_req_and_rep_are_reported_in_the_peers_event),
-	    KUNIT_CASE(cm_03_req_event_has_the_gid_index_of_the_path),
-	    KUNIT_CASE(cm_03_ib_cm_init_qp_attr_returns_the_attributes_of_each_transition),
-	    KUNIT_CASE(cm_03_failed_send_req_call_does_not_store_its_alternate_path),
-	    KUNIT_CASE(cm_03_alternate_path_is_loaded_only_if_the_peer_accepts_it),
-	    KUNIT_CASE(cm_03_data_before_rtu_establishes_the_connection),
-	    KUNIT_CASE(cm_03_reqs_that_two_nodes_send_simultaneously_make_two_connections),
-	    KUNIT_CASE(cm_03_two_ids_on_the_same_port_can_connect),
-	    KUNIT_CASE(cm_03_rejected_id_sends_its_next_req_with_a_new_local_id),
-	    KUNIT_CASE(cm_03_req_with_invalid_arguments_is_not_sent));
+SOFT_SUITES(
+	cm_connect, KUNIT_CASE(cm_03_both_ends_connect_disconnect_and_leave_timewait),
+	KUNIT_CASE(cm_03_fields_of_req_and_rep_are_reported_in_the_peers_event),
+	KUNIT_CASE(cm_03_req_event_has_the_gid_index_of_the_path),
+	KUNIT_CASE(cm_03_ib_cm_init_qp_attr_returns_the_attributes_of_each_qp_transition),
+	KUNIT_CASE(cm_03_alternate_path_of_a_refused_ib_send_cm_req_is_not_in_later_qp_attributes),
+	KUNIT_CASE(cm_03_alternate_path_is_loaded_only_if_the_peer_accepts_it),
+	KUNIT_CASE(cm_03_data_before_rtu_establishes_the_connection),
+	KUNIT_CASE(cm_03_reqs_that_two_nodes_send_simultaneously_make_two_connections),
+	KUNIT_CASE(cm_03_two_ids_on_the_same_port_can_connect_to_each_other),
+	KUNIT_CASE(cm_03_id_whose_req_was_rejected_sends_its_next_req_with_a_new_communication_id),
+	KUNIT_CASE(cm_03_req_with_invalid_arguments_is_not_sent));

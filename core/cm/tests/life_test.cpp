@@ -44,7 +44,7 @@ void cm_07_handler_that_returns_nonzero_destroys_its_id(Test &test)
  * Destruction is silent only while the peer has no response: a peer that has received a REP or MRA
  * gets a REJ.
  */
-void cm_07_enomem_from_a_handler_sends_a_rej_only_after_a_response(Test &test)
+void cm_07_handler_that_returns_enomem_causes_a_rej_if_it_has_sent_a_rep_or_mra(Test &test)
 {
 	for (bool replies : {true, false}) {
 		Boxed<Pair> pair;
@@ -274,7 +274,7 @@ void cm_01_listener_accepts_a_connection_after_random_cm_messages(Test &test)
 } // namespace
 
 SOFT_SUITES(cm_life, KUNIT_CASE(cm_07_handler_that_returns_nonzero_destroys_its_id),
-	    KUNIT_CASE(cm_07_enomem_from_a_handler_sends_a_rej_only_after_a_response),
+	    KUNIT_CASE(cm_07_handler_that_returns_enomem_causes_a_rej_if_it_has_sent_a_rep_or_mra),
 	    KUNIT_CASE(cm_07_id_destroy_waits_for_running_handlers),
 	    KUNIT_CASE(cm_07_listener_is_not_freed_before_handlers_of_new_ids_return),
 	    KUNIT_CASE(cm_07_ids_can_be_destroyed_while_messages_are_in_flight),

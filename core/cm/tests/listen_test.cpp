@@ -219,7 +219,7 @@ void cm_08_number_of_unsent_messages_of_destroyed_ids_is_limited(Test &test)
 }
 
 /* Whatever numbers peers choose, a lookup among ten thousand IDs compares only a few. */
-void cm_08_hash_chains_of_ids_chosen_by_peers_have_at_most_16_entries(Test &test)
+void cm_08_hash_chains_have_at_most_16_entries_whatever_ids_peers_choose(Test &test)
 {
 	struct Known {
 		cm::PairTable<Known>::Link link{*this};
@@ -270,4 +270,4 @@ CARD_SUITE(cm_listen,
 	   KUNIT_CASE(cm_08_flood_of_reqs_does_not_exceed_the_listen_backlog),
 	   KUNIT_CASE(cm_08_listener_with_a_blocked_handler_does_not_delay_other_listeners),
 	   KUNIT_CASE(cm_08_number_of_unsent_messages_of_destroyed_ids_is_limited),
-	   KUNIT_CASE(cm_08_hash_chains_of_ids_chosen_by_peers_have_at_most_16_entries));
+	   KUNIT_CASE(cm_08_hash_chains_have_at_most_16_entries_whatever_ids_peers_choose));

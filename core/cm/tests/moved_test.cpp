@@ -112,7 +112,7 @@ void cm_13_req_from_the_peers_new_lid_closes_the_old_connection(Test &test)
 }
 
 /* A node that does not have the LID of the peer's port cannot end the connection. */
-void cm_13_message_from_another_node_is_dropped(Test &test)
+void cm_13_dreq_and_req_from_a_node_other_than_the_peer_do_not_close_the_connection(Test &test)
 {
 	Boxed<Moving> moving;
 	ASSERT_TRUE(moving.ok());
@@ -140,6 +140,7 @@ void cm_13_message_from_another_node_is_dropped(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(cm_moved, KUNIT_CASE(cm_13_dreq_from_the_peers_new_lid_is_accepted),
-	    KUNIT_CASE(cm_13_req_from_the_peers_new_lid_closes_the_old_connection),
-	    KUNIT_CASE(cm_13_message_from_another_node_is_dropped));
+KUNIT_SUITE(
+	cm_moved, KUNIT_CASE(cm_13_dreq_from_the_peers_new_lid_is_accepted),
+	KUNIT_CASE(cm_13_req_from_the_peers_new_lid_closes_the_old_connection),
+	KUNIT_CASE(cm_13_dreq_and_req_from_a_node_other_than_the_peer_do_not_close_the_connection));

@@ -268,7 +268,7 @@ void cm_12_each_message_is_counted_as_sent_and_received(Test &test)
 /*
  * While a module shows counters, they have the counted values and Linux's names.
  */
-void cm_12_counters_are_exported_under_linux_names(Test &test)
+void cm_12_counters_are_exported_under_the_names_that_linux_uses(Test &test)
 {
 	static const ib_port_counters *seen;
 	static constexpr ib_port_counters_notifier notifier = {
@@ -316,4 +316,4 @@ CARD_SUITE(cm_path, KUNIT_CASE(cm_09_sidr_resolves_a_service_id_to_qpn_and_qkey)
 	   KUNIT_CASE(cm_10_late_apr_does_not_answer_the_next_lap),
 	   KUNIT_CASE(cm_10_cm_messages_use_the_alternate_path_after_a_path_migration),
 	   KUNIT_CASE(cm_12_each_message_is_counted_as_sent_and_received),
-	   KUNIT_CASE(cm_12_counters_are_exported_under_linux_names));
+	   KUNIT_CASE(cm_12_counters_are_exported_under_the_names_that_linux_uses));

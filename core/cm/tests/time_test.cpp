@@ -242,7 +242,7 @@ void cm_05_duplicate_rep_and_req_are_answered_again(Test &test)
 }
 
 /* A repeated DREQ gets the same DREP. */
-void cm_05_repeated_dreq_gets_a_drep_even_after_destroy(Test &test)
+void cm_05_repeated_dreq_gets_a_drep_even_after_its_cm_id_was_destroyed(Test &test)
 {
 	Boxed<Alone> alone;
 	ASSERT_TRUE(alone.ok());
@@ -272,7 +272,7 @@ void cm_05_repeated_dreq_gets_a_drep_even_after_destroy(Test &test)
 }
 
 /* A DREQ for another QP than the connection's is ignored. */
-void cm_05_dreq_with_another_qpn_is_ignored(Test &test)
+void cm_05_dreq_with_a_qpn_other_than_that_of_the_connection_is_ignored(Test &test)
 {
 	Boxed<Alone> alone;
 	ASSERT_TRUE(alone.ok());
@@ -288,7 +288,7 @@ void cm_05_dreq_with_another_qpn_is_ignored(Test &test)
  * A peer connects again with the same QP: its REQ is rejected as stale, and the old connection
  * ends. After that it can connect.
  */
-void cm_05_req_with_a_connected_qp_closes_the_old_connection(Test &test)
+void cm_05_second_req_from_a_connected_qp_is_rejected_and_closes_the_old_connection(Test &test)
 {
 	Boxed<Alone> alone;
 	ASSERT_TRUE(alone.ok());
@@ -331,7 +331,7 @@ void cm_05_rep_with_a_qpn_in_use_is_rejected(Test &test)
 }
 
 /* If a response could not be sent, the next repetition of the REP causes it to be sent again. */
-void cm_05_duplicate_rep_gets_an_mra_after_the_rtu_failed(Test &test)
+void cm_05_duplicate_rep_is_answered_by_the_mra_again_if_sending_the_rtu_failed(Test &test)
 {
 	Boxed<Alone> alone;
 	ASSERT_TRUE(alone.ok());
@@ -386,7 +386,7 @@ void cm_01_rep_without_a_qpn_is_dropped_as_malformed(Test &test)
  * After a REQ has been rejected as stale, timewait lasts as long as its path requires: 2^19 * 4.096
  * us = 2.1 s.
  */
-void cm_06_rej_for_a_stale_connection_starts_a_full_timewait(Test &test)
+void cm_06_timewait_after_a_stale_connection_rej_lasts_as_long_as_the_path_requires(Test &test)
 {
 	Boxed<Alone> alone;
 	ASSERT_TRUE(alone.ok());
@@ -497,21 +497,22 @@ void cm_06_invalid_req_is_rejected_with_the_matching_rej_reason(Test &test)
 
 } // namespace
 
-CARD_SUITE(cm_time, KUNIT_CASE(cm_04_timeouts_are_computed_from_their_exponents),
-	   KUNIT_CASE(cm_04_unanswered_req_times_out), KUNIT_CASE(cm_04_unanswered_rep_times_out),
-	   KUNIT_CASE(cm_04_unanswered_dreq_times_out),
-	   KUNIT_CASE(cm_04_mra_extends_the_timeout_of_each_retry),
-	   KUNIT_CASE(cm_04_mra_extends_a_timeout_by_at_most_90_seconds),
-	   KUNIT_CASE(cm_04_lost_messages_are_retransmitted),
-	   KUNIT_CASE(cm_05_duplicate_rep_and_req_are_answered_again),
-	   KUNIT_CASE(cm_05_repeated_dreq_gets_a_drep_even_after_destroy),
-	   KUNIT_CASE(cm_05_dreq_with_another_qpn_is_ignored),
-	   KUNIT_CASE(cm_05_req_with_a_connected_qp_closes_the_old_connection),
-	   KUNIT_CASE(cm_05_rep_with_a_qpn_in_use_is_rejected),
-	   KUNIT_CASE(cm_05_duplicate_rep_gets_an_mra_after_the_rtu_failed),
-	   KUNIT_CASE(cm_05_connection_is_closed_even_if_its_dreq_cannot_be_sent),
-	   KUNIT_CASE(cm_01_rep_without_a_qpn_is_dropped_as_malformed),
-	   KUNIT_CASE(cm_06_rej_for_a_stale_connection_starts_a_full_timewait),
-	   KUNIT_CASE(cm_12_messages_dropped_for_lack_of_memory_are_not_counted_as_malformed),
-	   KUNIT_CASE(cm_06_each_rej_reason_is_reported_to_the_peer),
-	   KUNIT_CASE(cm_06_invalid_req_is_rejected_with_the_matching_rej_reason));
+CARD_SUITE(
+	cm_time, KUNIT_CASE(cm_04_timeouts_are_computed_from_their_exponents),
+	KUNIT_CASE(cm_04_unanswered_req_times_out), KUNIT_CASE(cm_04_unanswered_rep_times_out),
+	KUNIT_CASE(cm_04_unanswered_dreq_times_out),
+	KUNIT_CASE(cm_04_mra_extends_the_timeout_of_each_retry),
+	KUNIT_CASE(cm_04_mra_extends_a_timeout_by_at_most_90_seconds),
+	KUNIT_CASE(cm_04_lost_messages_are_retransmitted),
+	KUNIT_CASE(cm_05_duplicate_rep_and_req_are_answered_again),
+	KUNIT_CASE(cm_05_repeated_dreq_gets_a_drep_even_after_its_cm_id_was_destroyed),
+	KUNIT_CASE(cm_05_dreq_with_a_qpn_other_than_that_of_the_connection_is_ignored),
+	KUNIT_CASE(cm_05_second_req_from_a_connected_qp_is_rejected_and_closes_the_old_connection),
+	KUNIT_CASE(cm_05_rep_with_a_qpn_in_use_is_rejected),
+	KUNIT_CASE(cm_05_duplicate_rep_is_answered_by_the_mra_again_if_sending_the_rtu_failed),
+	KUNIT_CASE(cm_05_connection_is_closed_even_if_its_dreq_cannot_be_sent),
+	KUNIT_CASE(cm_01_rep_without_a_qpn_is_dropped_as_malformed),
+	KUNIT_CASE(cm_06_timewait_after_a_stale_connection_rej_lasts_as_long_as_the_path_requires),
+	KUNIT_CASE(cm_12_messages_dropped_for_lack_of_memory_are_not_counted_as_malformed),
+	KUNIT_CASE(cm_06_each_rej_reason_is_reported_to_the_peer),
+	KUNIT_CASE(cm_06_invalid_req_is_rejected_with_the_matching_rej_reason));

@@ -39,7 +39,7 @@ void index_nospec_maps_out_of_range_indices_to_zero(kern::kunit::Test &test)
 }
 
 /* The rounding functions agree with their definitions at the edges. */
-void rounding_and_mask_functions_return_the_defined_values(kern::kunit::Test &test)
+void bit_mask_alignment_and_log2_functions_are_correct_at_boundary_values(kern::kunit::Test &test)
 {
 	EXPECT_EQ(kern::bit_mask<u32>(7, 4), 0xf0u);
 	EXPECT_EQ(kern::bit_mask<u32>(31, 0), ~0u);
@@ -60,5 +60,5 @@ void rounding_and_mask_functions_return_the_defined_values(kern::kunit::Test &te
 } // namespace
 
 KUNIT_SUITE(kern_bits, KUNIT_CASE(writing_a_bit_field_changes_only_its_bits),
-	    KUNIT_CASE(rounding_and_mask_functions_return_the_defined_values),
+	    KUNIT_CASE(bit_mask_alignment_and_log2_functions_are_correct_at_boundary_values),
 	    KUNIT_CASE(index_nospec_maps_out_of_range_indices_to_zero));

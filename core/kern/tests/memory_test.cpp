@@ -54,7 +54,7 @@ void oversized_array_allocation_returns_enomem(kern::kunit::Test &test)
 }
 
 /* The elements of an array are initialised to zero, and destroyed in reverse order. */
-void array_elements_are_zeroed_and_destroyed_in_reverse(kern::kunit::Test &test)
+void new_array_is_zeroed_and_its_elements_are_destroyed_in_reverse_order(kern::kunit::Test &test)
 {
 	static int order;
 	struct Element {
@@ -132,7 +132,7 @@ void static_object_exists_only_from_construct_to_destruct(kern::kunit::Test &tes
 
 KUNIT_SUITE(kern_memory, KUNIT_CASE(object_of_an_owning_pointer_is_destroyed_once),
 	    KUNIT_CASE(oversized_array_allocation_returns_enomem),
-	    KUNIT_CASE(array_elements_are_zeroed_and_destroyed_in_reverse),
+	    KUNIT_CASE(new_array_is_zeroed_and_its_elements_are_destroyed_in_reverse_order),
 	    KUNIT_CASE(page_block_is_aligned_and_has_the_size_of_its_order),
 	    KUNIT_CASE(byte_spans_are_equal_only_if_length_and_bytes_match),
 	    KUNIT_CASE(static_object_exists_only_from_construct_to_destruct));

@@ -8,7 +8,7 @@ namespace
 {
 
 /* An access changes only its own bytes, in the byte order that the function's name specifies. */
-void mmio_access_changes_only_its_bytes(kern::kunit::Test &test)
+void mmio_write_changes_only_the_addressed_bytes(kern::kunit::Test &test)
 {
 	alignas(8) u8 memory[32] = {};
 	auto window = kern::Mmio::over_memory(memory, sizeof(memory));
@@ -55,5 +55,5 @@ void mmio_copy_writes_whole_words_in_order(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(kern_mmio, KUNIT_CASE(mmio_access_changes_only_its_bytes),
+KUNIT_SUITE(kern_mmio, KUNIT_CASE(mmio_write_changes_only_the_addressed_bytes),
 	    KUNIT_CASE(mmio_copy_writes_whole_words_in_order));

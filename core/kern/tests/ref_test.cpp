@@ -14,7 +14,7 @@ struct Object : kern::RefCounted<Object> {
 };
 
 /* The object is destroyed once, with its last reference. */
-void last_reference_destroys_the_object(kern::kunit::Test &test)
+void object_is_destroyed_when_its_last_reference_is_released(kern::kunit::Test &test)
 {
 	int destroyed = 0;
 	auto made = kern::make_ref<Object>(kern::Gfp::kernel, destroyed);
@@ -47,5 +47,5 @@ void ref_count_of_zero_cannot_be_incremented(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(kern_ref, KUNIT_CASE(last_reference_destroys_the_object),
+KUNIT_SUITE(kern_ref, KUNIT_CASE(object_is_destroyed_when_its_last_reference_is_released),
 	    KUNIT_CASE(ref_count_of_zero_cannot_be_incremented));

@@ -47,7 +47,7 @@ void result_contains_a_value_or_an_error(kern::kunit::Test &test)
 }
 
 /* KERN_TRY evaluates to the value, or returns the error from the function that uses it. */
-void kern_try_returns_errors_from_the_enclosing_function(kern::kunit::Test &test)
+void kern_try_makes_the_enclosing_function_return_the_error(kern::kunit::Test &test)
 {
 	EXPECT_EQ(quarter(12).value_or(0), 3);
 	EXPECT_ERROR(quarter(6), -EINVAL);
@@ -81,5 +81,5 @@ void result_destroys_its_value_exactly_once(kern::kunit::Test &test)
 } // namespace
 
 KUNIT_SUITE(kern_result, KUNIT_CASE(result_contains_a_value_or_an_error),
-	    KUNIT_CASE(kern_try_returns_errors_from_the_enclosing_function),
+	    KUNIT_CASE(kern_try_makes_the_enclosing_function_return_the_error),
 	    KUNIT_CASE(result_destroys_its_value_exactly_once));

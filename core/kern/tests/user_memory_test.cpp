@@ -194,7 +194,7 @@ struct Pieces : kern::DescribedByPages<Pieces> {
  * A page table uses the largest page size that the memory permits, and maps each byte to its
  * address.
  */
-void page_table_uses_the_largest_possible_page_size(kern::kunit::Test &test)
+void page_table_of_user_memory_uses_the_largest_possible_page_size(kern::kunit::Test &test)
 {
 	static constexpr struct {
 		const char *what;
@@ -289,6 +289,6 @@ KUNIT_SUITE(kern_user_memory, KUNIT_CASE(device_and_process_see_each_others_writ
 	    KUNIT_CASE(user_memory_of_zero_length_within_a_page_pins_that_page),
 	    KUNIT_CASE(pinning_read_only_memory_for_writing_is_rejected),
 	    KUNIT_CASE(rlimit_memlock_is_enforced_with_page_granularity),
-	    KUNIT_CASE(page_table_uses_the_largest_possible_page_size));
+	    KUNIT_CASE(page_table_of_user_memory_uses_the_largest_possible_page_size));
 
 } // namespace

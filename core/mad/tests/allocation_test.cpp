@@ -161,7 +161,7 @@ void mad_exchange_succeeds_after_any_failed_allocation(Test &test)
  * A device is registered while any allocation of the MAD layer fails: either the device is
  * registered without management, which is reported, or its registration fails.
  */
-void device_registers_without_mad_support_or_fails_if_an_allocation_fails(Test &test)
+void device_registration_fails_or_omits_mad_support_if_an_allocation_fails(Test &test)
 {
 	constexpr soft_options plain = {.lid = 1};
 	bool failed = true;
@@ -195,7 +195,7 @@ void device_registers_without_mad_support_or_fails_if_an_allocation_fails(Test &
  * A client is registered while memory is short: it is refused, or is not added to the device. A
  * client that was added is removed.
  */
-void client_is_refused_or_not_added_to_the_device_if_an_allocation_fails(Test &test)
+void client_registration_fails_or_omits_the_device_if_an_allocation_fails(Test &test)
 {
 	static constinit kern::Atomic<int> present{};
 	static constinit kern::Atomic<unsigned int> adds{};
@@ -229,5 +229,5 @@ void client_is_refused_or_not_added_to_the_device_if_an_allocation_fails(Test &t
 CARD_SUITE(mad_allocation, KUNIT_CASE(mad_functions_return_enomem_if_any_allocation_fails),
 	   KUNIT_CASE(sa_functions_return_enomem_if_any_allocation_fails),
 	   KUNIT_CASE(mad_exchange_succeeds_after_any_failed_allocation),
-	   KUNIT_CASE(device_registers_without_mad_support_or_fails_if_an_allocation_fails),
-	   KUNIT_CASE(client_is_refused_or_not_added_to_the_device_if_an_allocation_fails));
+	   KUNIT_CASE(device_registration_fails_or_omits_mad_support_if_an_allocation_fails),
+	   KUNIT_CASE(client_registration_fails_or_omits_the_device_if_an_allocation_fails));

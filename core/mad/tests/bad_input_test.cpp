@@ -80,7 +80,7 @@ void mgmt_03_malformed_mads_are_dropped_and_counted(Test &test)
  * A Get or Set that no agent serves gets an error response. Other methods and unsolicited responses
  * get none.
  */
-void mgmt_03_only_get_and_set_mads_without_an_agent_get_an_error_response(Test &test)
+void mgmt_03_mad_that_no_agent_serves_gets_an_error_response_only_for_get_and_set(Test &test)
 {
 	Scene scene;
 	ASSERT_TRUE(scene.ok());
@@ -348,7 +348,7 @@ void mgmt_03_invalid_agent_registrations_are_rejected(Test &test)
  * Sends that are inconsistent, or do not match their agent or class, are refused before anything is
  * sent, together with the rest of their list.
  */
-void mgmt_03_invalid_sends_are_rejected_with_the_rest_of_their_list(Test &test)
+void mgmt_03_invalid_send_and_the_sends_after_it_in_its_list_are_rejected(Test &test)
 {
 	Scene scene;
 	ASSERT_TRUE(scene.ok());
@@ -519,14 +519,15 @@ void mgmt_03_rmpp_segments_for_a_send_only_agent_are_dropped(Test &test)
 
 } // namespace
 
-SOFT_SUITES(mad_bad_input, KUNIT_CASE(mgmt_03_malformed_mads_are_dropped_and_counted),
-	    KUNIT_CASE(mgmt_03_only_get_and_set_mads_without_an_agent_get_an_error_response),
-	    KUNIT_CASE(mgmt_03_rmpp_protocol_violations_abort_the_transfer_or_are_counted),
-	    KUNIT_CASE(mgmt_03_flood_of_mads_uses_no_more_buffers_than_the_receive_queue_has),
-	    KUNIT_CASE(mgmt_12_mad_bursts_are_received_while_a_handler_is_blocked),
-	    KUNIT_CASE(mgmt_03_invalid_agent_registrations_are_rejected),
-	    KUNIT_CASE(mgmt_03_invalid_sends_are_rejected_with_the_rest_of_their_list),
-	    KUNIT_CASE(mgmt_03_mads_from_a_multicast_lid_are_dropped),
-	    KUNIT_CASE(mgmt_03_no_mad_resources_are_created_for_an_rnic),
-	    KUNIT_CASE(mgmt_03_agent_registration_fails_on_ports_without_mad_support),
-	    KUNIT_CASE(mgmt_03_rmpp_segments_for_a_send_only_agent_are_dropped));
+SOFT_SUITES(
+	mad_bad_input, KUNIT_CASE(mgmt_03_malformed_mads_are_dropped_and_counted),
+	KUNIT_CASE(mgmt_03_mad_that_no_agent_serves_gets_an_error_response_only_for_get_and_set),
+	KUNIT_CASE(mgmt_03_rmpp_protocol_violations_abort_the_transfer_or_are_counted),
+	KUNIT_CASE(mgmt_03_flood_of_mads_uses_no_more_buffers_than_the_receive_queue_has),
+	KUNIT_CASE(mgmt_12_mad_bursts_are_received_while_a_handler_is_blocked),
+	KUNIT_CASE(mgmt_03_invalid_agent_registrations_are_rejected),
+	KUNIT_CASE(mgmt_03_invalid_send_and_the_sends_after_it_in_its_list_are_rejected),
+	KUNIT_CASE(mgmt_03_mads_from_a_multicast_lid_are_dropped),
+	KUNIT_CASE(mgmt_03_no_mad_resources_are_created_for_an_rnic),
+	KUNIT_CASE(mgmt_03_agent_registration_fails_on_ports_without_mad_support),
+	KUNIT_CASE(mgmt_03_rmpp_segments_for_a_send_only_agent_are_dropped));

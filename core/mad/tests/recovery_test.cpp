@@ -274,7 +274,7 @@ void mgmt_03_timeout_of_a_mad_starts_at_its_send_completion(Test &test)
  * Sends that are delayed forever complete nevertheless: if they are cancelled before they are
  * posted, at once, and otherwise by an error of the QP. Later sends succeed.
  */
-void mgmt_03_stalled_sends_complete_when_the_qp_fails(Test &test)
+void mgmt_03_sends_stalled_by_the_sqd_state_complete_when_the_qp_enters_the_error_state(Test &test)
 {
 	constexpr std::size_t count = 130; /* the send queue of the hardware holds 128 */
 	Scene scene;
@@ -380,7 +380,7 @@ void mgmt_03_mad_handlers_run_in_a_task_and_never_recursively(Test &test)
 }
 
 /* The handler of a send that is cancelled under a lock is also called in a task. */
-void mgmt_03_send_cancelled_under_a_lock_completes_in_a_task(Test &test)
+void mgmt_03_send_handler_of_a_mad_cancelled_under_a_spinlock_runs_in_process_context(Test &test)
 {
 	Scene scene;
 	ASSERT_TRUE(scene.ok());
@@ -415,13 +415,16 @@ void mgmt_03_send_cancelled_under_a_lock_completes_in_a_task(Test &test)
 } // namespace
 
 /* These tests choose the hardware themselves. */
-KUNIT_SUITE_BEFORE(mad_recovery, ::fixture::on_plain_devices,
-		   KUNIT_CASE(mgmt_03_special_qp_state_transitions_match_the_expected_table),
-		   KUNIT_CASE(mgmt_03_mad_send_state_transitions_match_the_expected_table),
-		   KUNIT_CASE(mgmt_03_special_qp_recovers_even_if_a_recovery_step_fails_once),
-		   KUNIT_CASE(mgmt_12_mad_receive_queue_is_refilled_after_failed_posts),
-		   KUNIT_CASE(notify_02_special_qp_polls_again_after_a_failed_arm_or_poll),
-		   KUNIT_CASE(mgmt_03_timeout_of_a_mad_starts_at_its_send_completion),
-		   KUNIT_CASE(mgmt_03_stalled_sends_complete_when_the_qp_fails),
-		   KUNIT_CASE(mgmt_03_mad_handlers_run_in_a_task_and_never_recursively),
-		   KUNIT_CASE(mgmt_03_send_cancelled_under_a_lock_completes_in_a_task));
+KUNIT_SUITE_BEFORE(
+	mad_recovery, ::fixture::on_plain_devices,
+	KUNIT_CASE(mgmt_03_special_qp_state_transitions_match_the_expected_table),
+	KUNIT_CASE(mgmt_03_mad_send_state_transitions_match_the_expected_table),
+	KUNIT_CASE(mgmt_03_special_qp_recovers_even_if_a_recovery_step_fails_once),
+	KUNIT_CASE(mgmt_12_mad_receive_queue_is_refilled_after_failed_posts),
+	KUNIT_CASE(notify_02_special_qp_polls_again_after_a_failed_arm_or_poll),
+	KUNIT_CASE(mgmt_03_timeout_of_a_mad_starts_at_its_send_completion),
+	KUNIT_CASE(
+		mgmt_03_sends_stalled_by_the_sqd_state_complete_when_the_qp_enters_the_error_state),
+	KUNIT_CASE(mgmt_03_mad_handlers_run_in_a_task_and_never_recursively),
+	KUNIT_CASE(
+		mgmt_03_send_handler_of_a_mad_cancelled_under_a_spinlock_runs_in_process_context));

@@ -90,7 +90,7 @@ void mgmt_03_rmpp_messages_arrive_complete_despite_loss_and_reordering(Test &tes
 }
 
 /* ABORT and STOP from the peer terminate the transfer, with the peer's reason. */
-void mgmt_03_rmpp_abort_and_stop_terminate_the_transfer(Test &test)
+void mgmt_03_rmpp_abort_and_stop_packets_terminate_the_transfer(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -274,7 +274,7 @@ void mgmt_03_rmpp_receiver_repeats_the_last_ack_for_10_s(Test &test)
 SOFT_SUITES(mad_rmpp_traffic, KUNIT_CASE(mgmt_03_rmpp_messages_of_1_to_201_segments_arrive_intact),
 	    KUNIT_CASE(mgmt_03_rmpp_completed_messages_do_not_block_new_messages),
 	    KUNIT_CASE(mgmt_03_rmpp_messages_arrive_complete_despite_loss_and_reordering),
-	    KUNIT_CASE(mgmt_03_rmpp_abort_and_stop_terminate_the_transfer),
+	    KUNIT_CASE(mgmt_03_rmpp_abort_and_stop_packets_terminate_the_transfer),
 	    KUNIT_CASE(mgmt_03_rmpp_sender_aborts_if_no_segment_is_acknowledged),
 	    KUNIT_CASE(mgmt_03_rmpp_responses_reach_peers_with_equal_tids),
 	    KUNIT_CASE(mgmt_03_rmpp_agent_unregistration_flushes_each_message_once));

@@ -78,7 +78,7 @@ void mgmt_04_mad_agent_replies_for_a_switch_without_an_sma(Test &test)
 }
 
 /* A manager on the switch sends requests to the switch itself and through each of its ports. */
-void mgmt_04_manager_on_a_switch_reaches_the_switch_and_each_of_its_ports(Test &test)
+void mgmt_04_smps_sent_by_an_sm_on_a_switch_reach_the_switch_and_nodes_behind_its_ports(Test &test)
 {
 	Line line(answer_in_device);
 	ASSERT_TRUE(line.ok());
@@ -163,11 +163,13 @@ void mgmt_04_switch_drops_forwarded_smps_when_out_of_memory(Test &test)
 
 } // namespace
 
-SOFT_SUITES(mad_smi_switch, KUNIT_CASE(mgmt_04_switch_forwards_directed_route_smps),
-	    KUNIT_CASE(mgmt_04_process_mad_of_a_switch_gets_the_ingress_port),
-	    KUNIT_CASE(mgmt_04_mad_agent_replies_for_a_switch_without_an_sma),
-	    KUNIT_CASE(mgmt_04_manager_on_a_switch_reaches_the_switch_and_each_of_its_ports),
-	    KUNIT_CASE(mgmt_04_switch_forwards_smps_by_lid_after_the_directed_part),
-	    KUNIT_CASE(mgmt_04_switch_accepts_routes_that_start_with_a_lid_routed_part),
-	    KUNIT_CASE(mgmt_04_switch_drops_and_counts_smps_with_invalid_routes),
-	    KUNIT_CASE(mgmt_04_switch_drops_forwarded_smps_when_out_of_memory));
+SOFT_SUITES(
+	mad_smi_switch, KUNIT_CASE(mgmt_04_switch_forwards_directed_route_smps),
+	KUNIT_CASE(mgmt_04_process_mad_of_a_switch_gets_the_ingress_port),
+	KUNIT_CASE(mgmt_04_mad_agent_replies_for_a_switch_without_an_sma),
+	KUNIT_CASE(
+		mgmt_04_smps_sent_by_an_sm_on_a_switch_reach_the_switch_and_nodes_behind_its_ports),
+	KUNIT_CASE(mgmt_04_switch_forwards_smps_by_lid_after_the_directed_part),
+	KUNIT_CASE(mgmt_04_switch_accepts_routes_that_start_with_a_lid_routed_part),
+	KUNIT_CASE(mgmt_04_switch_drops_and_counts_smps_with_invalid_routes),
+	KUNIT_CASE(mgmt_04_switch_drops_forwarded_smps_when_out_of_memory));

@@ -108,7 +108,7 @@ void mgmt_04_set_mad_that_changes_a_port_raises_the_matching_event(Test &test)
  * Only attributes that may have changed are queried, and only changes are reported. A port that
  * cannot be read is read later.
  */
-void mgmt_04_after_a_set_mad_only_attributes_that_may_have_changed_are_queried(Test &test)
+void mgmt_04_set_mad_causes_queries_only_of_port_attributes_that_it_may_have_changed(Test &test)
 {
 	Device near({.lid = 1, .process_mad = answer_in_device}),
 		far({.lid = 2, .process_mad = obey});
@@ -134,6 +134,7 @@ void mgmt_04_after_a_set_mad_only_attributes_that_may_have_changed_are_queried(T
 
 } // namespace
 
-SOFT_SUITES(mad_smp_snoop,
-	    KUNIT_CASE(mgmt_04_set_mad_that_changes_a_port_raises_the_matching_event),
-	    KUNIT_CASE(mgmt_04_after_a_set_mad_only_attributes_that_may_have_changed_are_queried));
+SOFT_SUITES(
+	mad_smp_snoop, KUNIT_CASE(mgmt_04_set_mad_that_changes_a_port_raises_the_matching_event),
+	KUNIT_CASE(
+		mgmt_04_set_mad_causes_queries_only_of_port_attributes_that_it_may_have_changed));

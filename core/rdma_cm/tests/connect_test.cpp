@@ -176,7 +176,7 @@ ib_qp_state state_of(ib_qp *qp)
  * The ID's own QP changes its state with the connection at both ends, and data passes through it,
  * so the PSNs are right.
  */
-void rcm_02_qp_state_follows_the_connection(Test &test)
+void rcm_02_qp_reaches_rts_on_connect_and_the_error_state_on_disconnect(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.there() && pair->ok());
@@ -430,7 +430,7 @@ void rcm_02_qp_that_cannot_be_destroyed_remains_attached_to_its_id(Test &test)
 SOFT_SUITES(rdma_cm_connect, KUNIT_CASE(rcm_01_both_ends_get_each_event_of_a_connection_once),
 	    KUNIT_CASE(rcm_01_ids_connect_by_gid_in_the_requested_partition),
 	    KUNIT_CASE(rcm_01_failed_connect_call_can_be_repeated),
-	    KUNIT_CASE(rcm_02_qp_state_follows_the_connection),
+	    KUNIT_CASE(rcm_02_qp_reaches_rts_on_connect_and_the_error_state_on_disconnect),
 	    KUNIT_CASE(rcm_02_qp_that_cannot_be_destroyed_remains_attached_to_its_id),
 	    KUNIT_CASE(rcm_03_failed_connects_report_the_reason),
 	    KUNIT_CASE(rcm_04_address_resolution_is_retried_until_its_timeout),

@@ -296,7 +296,7 @@ template<class Call>
 Apart(Call) -> Apart<Call>;
 
 /* An ID whose listen fails keeps sharing its port number with others meanwhile. */
-void rcm_07_port_can_be_shared_with_an_id_while_its_listen_call_fails(Test &test)
+void rcm_07_bind_to_a_shared_port_succeeds_while_a_listen_call_on_that_port_fails(Test &test)
 {
 	constexpr u16 low = 700;
 	Address any4 = rdma_cm::any_of(RDMA_AF_INET);
@@ -555,14 +555,15 @@ void rcm_08_request_event_is_the_first_event_of_a_new_id(Test &test)
 
 } // namespace
 
-SOFT_SUITES(rdma_cm_listen,
-	    KUNIT_CASE(rcm_07_automatically_bound_ports_are_unique_and_in_the_local_port_range),
-	    KUNIT_CASE(rcm_07_programs_cannot_bind_all_ports_of_the_local_port_range),
-	    KUNIT_CASE(rcm_07_service_id_of_an_af_ib_address_selects_the_port_space),
-	    KUNIT_CASE(rcm_07_programs_cannot_bind_service_ids_outside_their_port_spaces),
-	    KUNIT_CASE(rcm_07_ids_with_distinct_or_reusable_addresses_can_share_a_port),
-	    KUNIT_CASE(rcm_07_port_can_be_shared_with_an_id_while_its_listen_call_fails),
-	    KUNIT_CASE(rcm_08_request_reaches_the_listener_of_its_destination_address),
-	    KUNIT_CASE(rcm_08_requests_with_an_invalid_version_or_ip_address_are_rejected),
-	    KUNIT_CASE(rcm_08_random_private_data_is_refused_or_decoded_exactly),
-	    KUNIT_CASE(rcm_08_request_event_is_the_first_event_of_a_new_id));
+SOFT_SUITES(
+	rdma_cm_listen,
+	KUNIT_CASE(rcm_07_automatically_bound_ports_are_unique_and_in_the_local_port_range),
+	KUNIT_CASE(rcm_07_programs_cannot_bind_all_ports_of_the_local_port_range),
+	KUNIT_CASE(rcm_07_service_id_of_an_af_ib_address_selects_the_port_space),
+	KUNIT_CASE(rcm_07_programs_cannot_bind_service_ids_outside_their_port_spaces),
+	KUNIT_CASE(rcm_07_ids_with_distinct_or_reusable_addresses_can_share_a_port),
+	KUNIT_CASE(rcm_07_bind_to_a_shared_port_succeeds_while_a_listen_call_on_that_port_fails),
+	KUNIT_CASE(rcm_08_request_reaches_the_listener_of_its_destination_address),
+	KUNIT_CASE(rcm_08_requests_with_an_invalid_version_or_ip_address_are_rejected),
+	KUNIT_CASE(rcm_08_random_private_data_is_refused_or_decoded_exactly),
+	KUNIT_CASE(rcm_08_request_event_is_the_first_event_of_a_new_id));

@@ -48,7 +48,7 @@ struct Rnics {
  * A driver delivers a request and then fails: the request's handler waits for a lock that the
  * listener holds.
  */
-void rcm_08_failed_listen_returns_after_its_requests_are_processed(Test &test)
+void rcm_08_rdma_listen_returns_if_the_driver_delivers_a_request_and_then_fails(Test &test)
 {
 	Boxed<Rnics> rnics;
 	ASSERT_TRUE(rnics.there() && rnics->ok());
@@ -178,7 +178,7 @@ void rcm_18_failed_device_does_not_prevent_wildcard_listen(Test &test)
 }
 
 /* The QP that a consumer connects by number exists until the driver has finished the call. */
-void iwcm_04_qp_exists_until_the_connect_call_returns(Test &test)
+void iwcm_04_qp_destroy_waits_until_the_connect_method_of_the_driver_returns(Test &test)
 {
 	Boxed<Rnics> rnics;
 	Boxed<Ends<1>> one;
@@ -236,9 +236,9 @@ void iwcm_04_qp_exists_until_the_connect_call_returns(Test &test)
 } // namespace
 
 KUNIT_SUITE(rdma_cm_rnics,
-	    KUNIT_CASE(rcm_08_failed_listen_returns_after_its_requests_are_processed),
+	    KUNIT_CASE(rcm_08_rdma_listen_returns_if_the_driver_delivers_a_request_and_then_fails),
 	    KUNIT_CASE(rcm_18_unresponsive_rnic_delays_only_calls_for_the_same_port_number),
 	    KUNIT_CASE(rcm_18_device_removal_waits_for_the_listen_call),
 	    KUNIT_CASE(rcm_18_failed_device_does_not_prevent_wildcard_listen),
-	    KUNIT_CASE(iwcm_04_qp_exists_until_the_connect_call_returns),
+	    KUNIT_CASE(iwcm_04_qp_destroy_waits_until_the_connect_method_of_the_driver_returns),
 	    KUNIT_CASE(rcm_08_iwarp_requests_without_a_remote_address_are_rejected));

@@ -258,7 +258,7 @@ void ucm_reports_device_removal_as_the_last_event(Test &test)
  * A close during the destruction of one of the file's IDs destroys all the others. The destruction
  * does not access the file afterwards.
  */
-void ucm_close_of_a_file_during_destroy_id_destroys_its_other_ids(Test &test)
+void ucm_close_of_a_file_during_destroy_id_destroys_the_other_ids_of_the_file(Test &test)
 {
 	Bench bench;
 	Program program(bench);
@@ -347,5 +347,5 @@ KUNIT_SUITE(ucm_life, KUNIT_CASE(ucm_limits_ids_per_user), KUNIT_CASE(ucm_reserv
 	    KUNIT_CASE(ucm_migrates_unread_connection_requests),
 	    KUNIT_CASE(ucm_migrates_a_connection_request_whose_delivery_failed),
 	    KUNIT_CASE(ucm_reports_device_removal_as_the_last_event),
-	    KUNIT_CASE(ucm_close_of_a_file_during_destroy_id_destroys_its_other_ids),
+	    KUNIT_CASE(ucm_close_of_a_file_during_destroy_id_destroys_the_other_ids_of_the_file),
 	    KUNIT_CASE(ucm_close_of_a_file_at_any_moment_frees_all_its_objects));

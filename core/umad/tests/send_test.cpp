@@ -11,7 +11,7 @@ namespace
  * Invalid sends are refused, or returned if an answer was expected; sends that are pending when an
  * agent is unregistered are not returned.
  */
-void umad_failed_send_is_returned_only_if_a_reply_was_expected(Test &test)
+void umad_failed_send_can_be_read_back_only_if_a_response_was_expected(Test &test)
 {
 	constexpr u32 long_time = 600'000;
 	Bench bench;
@@ -37,4 +37,5 @@ void umad_failed_send_is_returned_only_if_a_reply_was_expected(Test &test)
 
 } // namespace
 
-SOFT_SUITES(umad_send, KUNIT_CASE(umad_failed_send_is_returned_only_if_a_reply_was_expected));
+SOFT_SUITES(umad_send,
+	    KUNIT_CASE(umad_failed_send_can_be_read_back_only_if_a_response_was_expected));

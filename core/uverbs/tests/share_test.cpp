@@ -154,7 +154,8 @@ void reserved_objects_are_available_only_to_root_and_the_kernel(kern::kunit::Tes
  * The members of a group are shared in the same way, whatever the users have elsewhere. In a group
  * with only two members, two users get one each.
  */
-void user_attaches_at_most_half_of_the_qps_of_a_multicast_group(kern::kunit::Test &test)
+void user_can_attach_at_most_half_of_the_qps_that_a_multicast_group_can_hold(
+	kern::kunit::Test &test)
 {
 	constexpr u32 group_size = 120, half = 57, reserve = 7;
 	const ib_gid group = {.raw = {0xff, 0x12, 1}}, elsewhere = {.raw = {0xff, 0x12, 2}};
@@ -240,5 +241,5 @@ KUNIT_SUITE(uverbs_shares, KUNIT_CASE(user_can_allocate_at_most_half_of_the_pds)
 	    KUNIT_CASE(user_can_allocate_at_most_half_of_the_queues),
 	    KUNIT_CASE(object_limits_come_from_the_device_attributes),
 	    KUNIT_CASE(reserved_objects_are_available_only_to_root_and_the_kernel),
-	    KUNIT_CASE(user_attaches_at_most_half_of_the_qps_of_a_multicast_group),
+	    KUNIT_CASE(user_can_attach_at_most_half_of_the_qps_that_a_multicast_group_can_hold),
 	    KUNIT_CASE(uverbs_files_of_one_user_share_an_object_quota));

@@ -261,7 +261,7 @@ void ah_is_built_from_a_received_grh(Test &test)
 }
 
 /* Datagrams to a group reach the QPs attached to it, and no others. */
-void group_datagrams_reach_only_members(Test &test)
+void multicast_datagrams_reach_only_qps_attached_to_the_group(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -317,4 +317,4 @@ SOFT_SUITES(verbs_address,
 	    KUNIT_CASE(mgmt_11_only_defined_path_mtus_are_accepted),
 	    KUNIT_CASE(mgmt_07_datagram_completion_reports_the_senders_address),
 	    KUNIT_CASE(ah_is_built_from_a_received_grh),
-	    KUNIT_CASE(group_datagrams_reach_only_members));
+	    KUNIT_CASE(multicast_datagrams_reach_only_qps_attached_to_the_group));

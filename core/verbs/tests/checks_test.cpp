@@ -78,7 +78,7 @@ void lock_01_address_handle_can_be_created_in_an_interrupt(Test &test)
 }
 
 /* LOCK-01: posting, polling and arming work in a hard interrupt. */
-void lock_01_post_poll_and_arm_can_be_called_in_an_interrupt(Test &test)
+void lock_01_requests_can_be_posted_and_cqs_polled_and_armed_in_a_hard_interrupt(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -305,7 +305,7 @@ void lock_05_completion_handler_called_within_req_notify_cq_is_reported(Test &te
  * LOCK-05 holds for events of a QP, too: events that a state change causes are dispatched by
  * another task than the one that changes the state.
  */
-void lock_05_qp_events_are_dispatched_outside_the_task_that_modifies_the_qp(Test &test)
+void lock_05_event_caused_by_ib_modify_qp_is_not_dispatched_in_the_calling_task(Test &test)
 {
 	struct Seen {
 		static void handler(ib_event *event, void *context)
@@ -373,7 +373,7 @@ void lock_06_completion_handler_called_while_it_runs_is_reported(Test &test)
 }
 
 /* A completion handler must not sleep, whatever context the driver calls it in. */
-void lock_07_completion_handlers_run_where_sleeping_is_forbidden(Test &test)
+void lock_07_sleeping_is_forbidden_in_completion_handlers_called_from_process_context(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -395,7 +395,7 @@ void lock_07_completion_handlers_run_where_sleeping_is_forbidden(Test &test)
  * A handler of an asynchronous event must not sleep either, for an object or for the device, in a
  * task or not.
  */
-void lock_07_event_handlers_run_where_sleeping_is_forbidden(Test &test)
+void lock_07_sleeping_is_forbidden_in_event_handlers_called_from_process_context(Test &test)
 {
 	struct Listener {
 		ib_event_handler handler{};
@@ -581,17 +581,19 @@ void lock_10_leaked_objects_are_reported(Test &test)
 
 } // namespace
 
-SOFT_SUITES(verbs_checks, KUNIT_CASE(lock_01_sleeping_call_within_req_notify_cq_is_reported),
-	    KUNIT_CASE(lock_01_address_handle_can_be_created_in_an_interrupt),
-	    KUNIT_CASE(lock_01_post_poll_and_arm_can_be_called_in_an_interrupt),
-	    KUNIT_CASE(lock_02_sleeping_function_called_in_atomic_context_is_reported),
-	    KUNIT_CASE(lock_02_every_sleeping_function_reports_a_call_in_atomic_context),
-	    KUNIT_CASE(lock_05_completion_handler_called_within_req_notify_cq_is_reported),
-	    KUNIT_CASE(lock_05_qp_events_are_dispatched_outside_the_task_that_modifies_the_qp),
-	    KUNIT_CASE(lock_06_completion_handler_called_while_it_runs_is_reported),
-	    KUNIT_CASE(lock_07_completion_handlers_run_where_sleeping_is_forbidden),
-	    KUNIT_CASE(lock_07_event_handlers_run_where_sleeping_is_forbidden),
-	    KUNIT_CASE(missing_mandatory_methods_are_reported_at_registration),
-	    KUNIT_CASE(notify_04_driver_that_reports_missed_events_unasked_is_detected),
-	    KUNIT_CASE(lock_10_leaked_objects_are_reported),
-	    KUNIT_CASE(use_count_below_zero_is_reported_and_saturates));
+SOFT_SUITES(
+	verbs_checks, KUNIT_CASE(lock_01_sleeping_call_within_req_notify_cq_is_reported),
+	KUNIT_CASE(lock_01_address_handle_can_be_created_in_an_interrupt),
+	KUNIT_CASE(lock_01_requests_can_be_posted_and_cqs_polled_and_armed_in_a_hard_interrupt),
+	KUNIT_CASE(lock_02_sleeping_function_called_in_atomic_context_is_reported),
+	KUNIT_CASE(lock_02_every_sleeping_function_reports_a_call_in_atomic_context),
+	KUNIT_CASE(lock_05_completion_handler_called_within_req_notify_cq_is_reported),
+	KUNIT_CASE(lock_05_event_caused_by_ib_modify_qp_is_not_dispatched_in_the_calling_task),
+	KUNIT_CASE(lock_06_completion_handler_called_while_it_runs_is_reported),
+	KUNIT_CASE(
+		lock_07_sleeping_is_forbidden_in_completion_handlers_called_from_process_context),
+	KUNIT_CASE(lock_07_sleeping_is_forbidden_in_event_handlers_called_from_process_context),
+	KUNIT_CASE(missing_mandatory_methods_are_reported_at_registration),
+	KUNIT_CASE(notify_04_driver_that_reports_missed_events_unasked_is_detected),
+	KUNIT_CASE(lock_10_leaked_objects_are_reported),
+	KUNIT_CASE(use_count_below_zero_is_reported_and_saturates));

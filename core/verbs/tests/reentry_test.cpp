@@ -69,7 +69,7 @@ private:
 	kern::Atomic<bool> met_{false};
 };
 
-void lock_04_data_path_calls_run_concurrently_on_one_object(Test &test)
+void lock_04_data_path_calls_on_the_same_object_can_run_concurrently(Test &test)
 {
 	if (!test.needs_another_cpu())
 		return;
@@ -116,7 +116,7 @@ void lock_04_data_path_calls_run_concurrently_on_one_object(Test &test)
 	rdma_destroy_ah(ah, 0);
 }
 
-void lock_04_control_path_calls_run_concurrently(Test &test)
+void lock_04_control_path_calls_can_run_concurrently(Test &test)
 {
 	if (!test.needs_another_cpu())
 		return;
@@ -165,5 +165,5 @@ void lock_04_control_path_calls_run_concurrently(Test &test)
 } // namespace
 
 KUNIT_SUITE_BEFORE(verbs_reentry, ::fixture::on_plain_devices,
-		   KUNIT_CASE(lock_04_data_path_calls_run_concurrently_on_one_object),
-		   KUNIT_CASE(lock_04_control_path_calls_run_concurrently));
+		   KUNIT_CASE(lock_04_data_path_calls_on_the_same_object_can_run_concurrently),
+		   KUNIT_CASE(lock_04_control_path_calls_can_run_concurrently));

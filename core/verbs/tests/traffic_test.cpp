@@ -10,7 +10,7 @@ namespace
 constexpr soft_options plain = {.lid = 1};
 
 /* A send fills the peer's buffer, with and without immediate data. */
-void send_with_immediate_data_fills_the_receive_buffer(Test &test)
+void send_with_immediate_data_delivers_its_payload_and_the_immediate_data(Test &test)
 {
 	for (ib_qp_type type : {IB_QPT_RC, IB_QPT_UC}) {
 		Device device(plain);
@@ -528,7 +528,8 @@ void xrc_messages_reach_the_addressed_srq(Test &test)
 
 } // namespace
 
-SOFT_SUITES(verbs_traffic, KUNIT_CASE(send_with_immediate_data_fills_the_receive_buffer),
+SOFT_SUITES(verbs_traffic,
+	    KUNIT_CASE(send_with_immediate_data_delivers_its_payload_and_the_immediate_data),
 	    KUNIT_CASE(rdma_and_atomics_change_remote_memory),
 	    KUNIT_CASE(fast_registration_grants_access_to_exactly_its_pages),
 	    KUNIT_CASE(scatter_list_is_converted_to_pages_of_a_memory_region),

@@ -120,7 +120,7 @@ void udata_is_not_copied_beyond_its_bounds(Test &test)
 	EXPECT_EQ(ib_check_udata_tail(&udata, 8), -EFAULT);
 }
 
-void context_is_unchanged_if_the_driver_refuses_a_second_context(Test &test)
+void program_keeps_its_context_if_the_driver_fails_to_allocate_a_second_context(Test &test)
 {
 	Bench bench;
 	ASSERT_TRUE(bench.ok());
@@ -355,7 +355,7 @@ void failed_reregistration_leaves_the_memory_region_unchanged(Test &test)
 }
 
 SOFT_SUITES(verbs_user, KUNIT_CASE(udata_is_not_copied_beyond_its_bounds),
-	    KUNIT_CASE(context_is_unchanged_if_the_driver_refuses_a_second_context),
+	    KUNIT_CASE(program_keeps_its_context_if_the_driver_fails_to_allocate_a_second_context),
 	    KUNIT_CASE(objects_of_a_program_record_the_process_that_created_them),
 	    KUNIT_CASE(rcm_16_only_the_owning_process_finds_a_queue_pair_by_number),
 	    KUNIT_CASE(failed_reregistration_leaves_the_memory_region_unchanged));

@@ -103,7 +103,7 @@ TEST(WireLayout, mtu_and_rate_encodings_are_converted_as_specified)
 	EXPECT_EQ(ib::Rate::gbps_100, ib::link_rate(ib::width_4x, ib::speed_qdr, ib::speed_edr));
 }
 
-TEST(WireLayout, pkeys_match_if_either_is_a_full_member)
+TEST(WireLayout, pkeys_match_only_if_bases_are_equal_and_nonzero_and_one_is_a_full_member)
 {
 	EXPECT_TRUE(ib::pkey_match(0xffff, 0x7fff));
 	EXPECT_FALSE(ib::pkey_match(0x7fff, 0x7fff));

@@ -126,7 +126,7 @@ void bus_mastering_is_disabled_if_the_card_does_not_stop(Test &test)
 }
 
 /* An object that the card has refused to create does not exist, and does not block the next one. */
-void rejected_creation_does_not_block_the_next_creation(Test &test)
+void qp_or_cq_creation_that_the_card_rejects_does_not_block_later_creations(Test &test)
 {
 	using enum wire::MessageId;
 	Boxed<Bed> bed;
@@ -204,7 +204,7 @@ void message_queue_layouts_with_an_invalid_size_or_offset_are_rejected(Test &tes
 }
 
 /* Replies with attributes of new queues are validated; on failure, creation is undone. */
-void queue_is_destroyed_again_if_the_create_reply_is_invalid(Test &test)
+void newly_created_queue_is_destroyed_if_the_create_reply_of_the_card_is_invalid(Test &test)
 {
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
@@ -285,9 +285,9 @@ KUNIT_SUITE(amso1100_channel, KUNIT_CASE(status_of_a_card_reply_is_returned_as_e
 	    KUNIT_CASE(bus_mastering_is_disabled_once_for_an_unresponsive_card),
 	    KUNIT_CASE(failed_start_of_the_card_undoes_completed_steps),
 	    KUNIT_CASE(bus_mastering_is_disabled_if_the_card_does_not_stop),
-	    KUNIT_CASE(rejected_creation_does_not_block_the_next_creation),
+	    KUNIT_CASE(qp_or_cq_creation_that_the_card_rejects_does_not_block_later_creations),
 	    KUNIT_CASE(out_of_range_queue_index_marks_the_card_as_failed),
 	    KUNIT_CASE(message_queue_layouts_with_an_invalid_size_or_offset_are_rejected),
-	    KUNIT_CASE(queue_is_destroyed_again_if_the_create_reply_is_invalid),
+	    KUNIT_CASE(newly_created_queue_is_destroyed_if_the_create_reply_of_the_card_is_invalid),
 	    KUNIT_CASE(only_regions_with_remote_access_are_registered_with_the_card),
 	    KUNIT_CASE(iwcm_01_stream_state_machine_reports_at_most_one_close));

@@ -79,7 +79,7 @@ void lock_06_interrupts_of_a_failed_card_call_no_handlers(Test &test)
  * Only counted hints are read; the driver does not read one more to detect the end. Hints from
  * before the card started to count have no effect once they have been consumed.
  */
-void only_completion_hints_counted_by_the_card_are_read(Test &test)
+void driver_reads_only_as_many_completion_hints_as_the_card_has_counted(Test &test)
 {
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
@@ -103,7 +103,7 @@ void only_completion_hints_counted_by_the_card_are_read(Test &test)
 }
 
 /* MGMT-09: requests that do not fit into a full CQ are flushed when it has space again. */
-void mgmt_09_flush_completions_wait_for_space_in_the_cq(Test &test)
+void mgmt_09_flushed_requests_that_do_not_fit_into_the_cq_complete_once_it_has_space(Test &test)
 {
 	constexpr u32 posted = 10, room = 4;
 	Boxed<Bed> bed;
@@ -158,9 +158,10 @@ void connection_reject_does_not_wait_for_request_queue_space(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(amso1100_events, KUNIT_CASE(flush_events_returns_during_an_event_flood),
-	    KUNIT_CASE(flush_events_does_not_wait_for_the_interrupt),
-	    KUNIT_CASE(lock_06_interrupts_of_a_failed_card_call_no_handlers),
-	    KUNIT_CASE(only_completion_hints_counted_by_the_card_are_read),
-	    KUNIT_CASE(mgmt_09_flush_completions_wait_for_space_in_the_cq),
-	    KUNIT_CASE(connection_reject_does_not_wait_for_request_queue_space));
+KUNIT_SUITE(
+	amso1100_events, KUNIT_CASE(flush_events_returns_during_an_event_flood),
+	KUNIT_CASE(flush_events_does_not_wait_for_the_interrupt),
+	KUNIT_CASE(lock_06_interrupts_of_a_failed_card_call_no_handlers),
+	KUNIT_CASE(driver_reads_only_as_many_completion_hints_as_the_card_has_counted),
+	KUNIT_CASE(mgmt_09_flushed_requests_that_do_not_fit_into_the_cq_complete_once_it_has_space),
+	KUNIT_CASE(connection_reject_does_not_wait_for_request_queue_space));

@@ -47,7 +47,7 @@ void requests_complete_in_order_and_cannot_exceed_the_ring_depth(Test &test)
 }
 
 /* LOCK-01: posting, polling and arming work in a hard interrupt. */
-void lock_01_post_poll_and_arm_can_be_called_in_an_interrupt(Test &test)
+void lock_01_requests_can_be_posted_and_cqs_polled_and_armed_in_a_hard_interrupt(Test &test)
 {
 	struct InInterrupt {
 		void run()
@@ -147,7 +147,7 @@ void request_descriptors_have_the_layout_that_the_card_reads(Test &test)
 }
 
 /* Entries that do not belong to a posted request are ignored, and do not affect other entries. */
-void completion_entries_of_no_posted_request_are_ignored(Test &test)
+void completion_entries_that_match_no_posted_request_are_ignored(Test &test)
 {
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
@@ -317,9 +317,9 @@ void mgmt_09_failed_card_flushes_each_request_in_order(Test &test)
 } // namespace
 
 KUNIT_SUITE(amso1100_queues, KUNIT_CASE(mgmt_09_failed_card_flushes_each_request_in_order),
-	    KUNIT_CASE(lock_01_post_poll_and_arm_can_be_called_in_an_interrupt),
+	    KUNIT_CASE(lock_01_requests_can_be_posted_and_cqs_polled_and_armed_in_a_hard_interrupt),
 	    KUNIT_CASE(requests_complete_in_order_and_cannot_exceed_the_ring_depth),
 	    KUNIT_CASE(request_descriptors_have_the_layout_that_the_card_reads),
-	    KUNIT_CASE(completion_entries_of_no_posted_request_are_ignored),
+	    KUNIT_CASE(completion_entries_that_match_no_posted_request_are_ignored),
 	    KUNIT_CASE(status_codes_are_converted_to_wc_status),
 	    KUNIT_CASE(mgmt_09_completions_can_be_polled_after_qp_destroy));

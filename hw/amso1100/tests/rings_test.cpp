@@ -154,7 +154,8 @@ receive_descriptors_with_an_invalid_length_or_status_are_rejected(kern::kunit::T
 }
 
 /* The driver waits for a card that does not release its buffers, but not forever. */
-static void wait_for_a_card_to_release_its_receive_buffers_times_out(kern::kunit::Test &test)
+static void
+driver_stops_waiting_for_a_card_that_does_not_release_its_receive_buffers(kern::kunit::Test &test)
 {
 	Memory memory;
 	ReceiveRing ring;
@@ -164,7 +165,7 @@ static void wait_for_a_card_to_release_its_receive_buffers_times_out(kern::kunit
 }
 
 /* The required contents of the register page. The test makes each word wrong in turn. */
-static void register_page_with_an_invalid_word_is_rejected(kern::kunit::Test &test)
+static void card_register_page_with_invalid_contents_is_rejected(kern::kunit::Test &test)
 {
 	Memory memory;
 	const auto window = memory.window(0, 0x78);
@@ -206,5 +207,5 @@ static void register_page_with_an_invalid_word_is_rejected(kern::kunit::Test &te
 KUNIT_SUITE(amso1100_rings, KUNIT_CASE(transmit_descriptors_complete_in_ring_order),
 	    KUNIT_CASE(transmit_ring_reset_frees_each_queued_frame_once),
 	    KUNIT_CASE(receive_descriptors_with_an_invalid_length_or_status_are_rejected),
-	    KUNIT_CASE(wait_for_a_card_to_release_its_receive_buffers_times_out),
-	    KUNIT_CASE(register_page_with_an_invalid_word_is_rejected));
+	    KUNIT_CASE(driver_stops_waiting_for_a_card_that_does_not_release_its_receive_buffers),
+	    KUNIT_CASE(card_register_page_with_invalid_contents_is_rejected));

@@ -11,7 +11,8 @@ namespace
 constexpr u32 said = 0x03000001;
 
 /* A failed card may set any of the error words. Words with details do not count. */
-void any_error_word_of_the_error_buffer_marks_the_card_as_failed(kern::kunit::Test &test)
+void error_buffer_reports_an_error_word_at_any_position_and_ignores_detail_words(
+	kern::kunit::Test &test)
 {
 	u32 memory[20] = {};
 	const kern::Mmio bar = kern::Mmio::over_memory(memory, sizeof(memory));
@@ -41,7 +42,7 @@ void at_most_16_words_of_the_error_buffer_are_logged(kern::kunit::Test &test)
 }
 
 KUNIT_SUITE(mellanox_error_buffer,
-	    KUNIT_CASE(any_error_word_of_the_error_buffer_marks_the_card_as_failed),
+	    KUNIT_CASE(error_buffer_reports_an_error_word_at_any_position_and_ignores_detail_words),
 	    KUNIT_CASE(at_most_16_words_of_the_error_buffer_are_logged));
 
 } // namespace

@@ -161,7 +161,7 @@ private:
  * Groups that programs have joined, with a QP of their own or through an interface of the kernel,
  * leave a quarter of the overflow part of the table to the kernel.
  */
-void ipoib_11_programs_cannot_fill_the_multicast_table(kern::kunit::Test &test)
+void ipoib_11_user_programs_cannot_take_all_entries_of_the_multicast_table(kern::kunit::Test &test)
 {
 	constexpr u32 overflow = CardWithGroups::entries - CardWithGroups::hashed;
 	constexpr u32 of_programs = overflow - overflow / 4;
@@ -226,6 +226,6 @@ void mtt_table_size_scales_with_host_memory(kern::kunit::Test &test)
 } // namespace
 
 KUNIT_SUITE(mellanox_shared, KUNIT_CASE(detaching_a_qp_from_a_multicast_group_allocates_no_memory),
-	    KUNIT_CASE(ipoib_11_programs_cannot_fill_the_multicast_table),
+	    KUNIT_CASE(ipoib_11_user_programs_cannot_take_all_entries_of_the_multicast_table),
 	    KUNIT_CASE(user_can_allocate_at_most_half_of_the_mtt_entries),
 	    KUNIT_CASE(mtt_table_size_scales_with_host_memory));

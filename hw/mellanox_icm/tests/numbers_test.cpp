@@ -98,7 +98,8 @@ static void buddy_allocator_ranges_are_aligned_and_disjoint(kern::kunit::Test &t
  * A caller without access to the reserve does not get the last numbers, wherever they are. Others
  * do, and freed numbers count again.
  */
-static void reserved_numbers_are_allocated_only_with_access_to_the_reserve(kern::kunit::Test &test)
+static void
+last_free_numbers_are_allocated_only_to_callers_that_may_use_the_reserve(kern::kunit::Test &test)
 {
 	auto buddy = Buddy::create(6).take();
 	for (u32 i = 0; i < 60; i++)
@@ -114,7 +115,7 @@ static void reserved_numbers_are_allocated_only_with_access_to_the_reserve(kern:
 }
 
 KUNIT_SUITE(mellanox_numbers,
-	    KUNIT_CASE(reserved_numbers_are_allocated_only_with_access_to_the_reserve),
+	    KUNIT_CASE(last_free_numbers_are_allocated_only_to_callers_that_may_use_the_reserve),
 	    KUNIT_CASE(number_allocator_returns_each_number_once),
 	    KUNIT_CASE(freed_number_is_reused_after_all_other_free_numbers),
 	    KUNIT_CASE(empty_number_range_is_rejected),

@@ -47,7 +47,8 @@ struct Ported final : mellanox_icm::FailureListener, mellanox_icm::PortControl {
 };
 
 /* A later read of the tables must not be overwritten by an earlier read with older contents. */
-void earlier_port_table_read_does_not_overwrite_the_result_of_a_later_read(kern::kunit::Test &test)
+void second_port_table_read_sends_no_command_until_the_first_read_is_complete(
+	kern::kunit::Test &test)
 {
 	auto made = kern::make<Ported>(kern::Gfp::kernel);
 	ASSERT_OK(made);
@@ -77,4 +78,4 @@ void earlier_port_table_read_does_not_overwrite_the_result_of_a_later_read(kern:
 } // namespace
 
 KUNIT_SUITE(mellanox_port,
-	    KUNIT_CASE(earlier_port_table_read_does_not_overwrite_the_result_of_a_later_read));
+	    KUNIT_CASE(second_port_table_read_sends_no_command_until_the_first_read_is_complete));

@@ -20,7 +20,8 @@ ib_wc completion(u64 id)
 }
 
 /* A completion is returned once, at the index of its entry, wherever the entry has moved. */
-void stale_completion_moved_to_another_index_is_returned_once(kern::kunit::Test &test)
+void saved_completion_of_a_destroyed_qp_is_returned_once_after_its_cqe_has_moved(
+	kern::kunit::Test &test)
 {
 	auto small = StaleCompletions::create(log_entries);
 	auto large = StaleCompletions::create(log_entries + 1);
@@ -42,7 +43,8 @@ void stale_completion_moved_to_another_index_is_returned_once(kern::kunit::Test 
 }
 
 /* Flushed requests use the slots after the last entry, and no others. */
-void flushed_requests_use_only_slots_after_the_last_cqe(kern::kunit::Test &test)
+void flushed_requests_of_destroyed_qps_use_only_cq_slots_after_the_last_valid_cqe(
+	kern::kunit::Test &test)
 {
 	auto made = StaleCompletions::create(log_entries);
 	ASSERT_OK(made);
@@ -76,6 +78,7 @@ void flushed_requests_use_only_slots_after_the_last_cqe(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(mellanox_stale_completions,
-	    KUNIT_CASE(stale_completion_moved_to_another_index_is_returned_once),
-	    KUNIT_CASE(flushed_requests_use_only_slots_after_the_last_cqe));
+KUNIT_SUITE(
+	mellanox_stale_completions,
+	KUNIT_CASE(saved_completion_of_a_destroyed_qp_is_returned_once_after_its_cqe_has_moved),
+	KUNIT_CASE(flushed_requests_of_destroyed_qps_use_only_cq_slots_after_the_last_valid_cqe));

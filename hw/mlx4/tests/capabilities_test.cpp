@@ -11,7 +11,7 @@ using mlx4::test::SampleCard;
 using Cap = wire::QueryDevCap;
 
 /* The capabilities of the sample card are decoded correctly. */
-static void capabilities_of_the_sample_card_are_decoded(kern::kunit::Test &test)
+static void query_dev_cap_output_is_decoded_into_capabilities(kern::kunit::Test &test)
 {
 	SampleCard card;
 	const auto parsed = parse_capabilities(card.capabilities);
@@ -121,7 +121,7 @@ static void card_with_too_little_icm_is_rejected(kern::kunit::Test &test)
 	EXPECT_ERROR(lay_out_icm(cap.value(), {}), -ENOSPC);
 }
 
-KUNIT_SUITE(mlx4_capabilities, KUNIT_CASE(capabilities_of_the_sample_card_are_decoded),
+KUNIT_SUITE(mlx4_capabilities, KUNIT_CASE(query_dev_cap_output_is_decoded_into_capabilities),
 	    KUNIT_CASE(inconsistent_capabilities_are_rejected),
 	    KUNIT_CASE(icm_regions_are_aligned_and_do_not_overlap),
 	    KUNIT_CASE(icm_tables_have_the_documented_numbers_of_entries),

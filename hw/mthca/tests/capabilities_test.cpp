@@ -12,7 +12,7 @@ using mthca::test::SampleFirmware;
 using Lim = wire::QueryDevLim;
 
 /* The capabilities of the sample card are decoded correctly. */
-static void capabilities_of_the_sample_card_are_decoded(kern::kunit::Test &test)
+static void query_dev_lim_output_is_decoded_into_capabilities(kern::kunit::Test &test)
 {
 	SampleCard card;
 	const auto parsed = parse_capabilities(card.limits);
@@ -147,7 +147,7 @@ static void card_with_too_little_icm_is_rejected(kern::kunit::Test &test)
 	EXPECT_ERROR(layout_of(card), -ENOSPC);
 }
 
-KUNIT_SUITE(mthca_capabilities, KUNIT_CASE(capabilities_of_the_sample_card_are_decoded),
+KUNIT_SUITE(mthca_capabilities, KUNIT_CASE(query_dev_lim_output_is_decoded_into_capabilities),
 	    KUNIT_CASE(register_offsets_are_computed_from_bus_addresses),
 	    KUNIT_CASE(registers_outside_the_bar_are_refused),
 	    KUNIT_CASE(inconsistent_capabilities_are_rejected),

@@ -197,7 +197,8 @@ struct Sends {
  * The descriptor before a send describes it; for the first send, that is the last descriptor of the
  * ring. The doorbell also describes it.
  */
-void opcode_size_and_fence_of_a_send_are_in_the_previous_descriptor(kern::kunit::Test &test)
+void next_segment_of_a_send_wqe_holds_opcode_fence_and_size_of_the_following_wqe(
+	kern::kunit::Test &test)
 {
 	auto made = Bench::create(2);
 	ASSERT_OK(made);
@@ -230,7 +231,8 @@ void opcode_size_and_fence_of_a_send_are_in_the_previous_descriptor(kern::kunit:
  * When a slot is reused, the link in it remains unchanged as long as the request that it describes
  * may not have been executed.
  */
-void reused_wqe_slot_keeps_its_link_to_a_pending_request(kern::kunit::Test &test)
+void next_segment_of_a_reused_wqe_slot_still_describes_the_pending_following_wqe(
+	kern::kunit::Test &test)
 {
 	auto made = Bench::create(2);
 	ASSERT_OK(made);
@@ -287,7 +289,7 @@ void rejected_requests_occupy_no_wqe_slot(kern::kunit::Test &test)
 }
 
 /* A doorbell covers at most 255 requests, and describes the first of them. */
-void doorbell_covers_at_most_255_requests_of_a_list(kern::kunit::Test &test)
+void one_doorbell_announces_at_most_255_requests_of_a_posted_list(kern::kunit::Test &test)
 {
 	auto made = Bench::create(9);
 	ASSERT_OK(made);
@@ -312,7 +314,7 @@ void doorbell_covers_at_most_255_requests_of_a_list(kern::kunit::Test &test)
  * The card reports a QP number that cannot exist, in each form that a CQ without previous
  * completions could mistake for its last QP.
  */
-void completion_with_an_invalid_qp_number_is_counted(kern::kunit::Test &test)
+void cqe_with_an_invalid_qp_number_is_not_returned_but_counted_as_bogus(kern::kunit::Test &test)
 {
 	auto made = Bench::create(2);
 	ASSERT_OK(made);
@@ -647,7 +649,7 @@ void computed_queue_sizes_are_enough_for_the_requested_entries(kern::kunit::Test
 }
 
 /* The members of a group occupy its first entries, each with the member flag. */
-void members_of_a_multicast_group_occupy_its_first_entries(kern::kunit::Test &test)
+void qps_of_a_multicast_group_occupy_the_first_qp_slots_of_its_mcg_entry(kern::kunit::Test &test)
 {
 	constexpr u32 max_members = 4;
 	u8 entry[sizeof(wire::McgHeader) + max_members * wire::McgMember::size] = {};
@@ -698,11 +700,11 @@ void user_queue_holds_a_reference_to_its_memory_region(kern::kunit::Test &test)
 } // namespace
 
 KUNIT_SUITE(mthca_queues,
-	    KUNIT_CASE(opcode_size_and_fence_of_a_send_are_in_the_previous_descriptor),
-	    KUNIT_CASE(reused_wqe_slot_keeps_its_link_to_a_pending_request),
+	    KUNIT_CASE(next_segment_of_a_send_wqe_holds_opcode_fence_and_size_of_the_following_wqe),
+	    KUNIT_CASE(next_segment_of_a_reused_wqe_slot_still_describes_the_pending_following_wqe),
 	    KUNIT_CASE(rejected_requests_occupy_no_wqe_slot),
-	    KUNIT_CASE(doorbell_covers_at_most_255_requests_of_a_list),
-	    KUNIT_CASE(completion_with_an_invalid_qp_number_is_counted),
+	    KUNIT_CASE(one_doorbell_announces_at_most_255_requests_of_a_posted_list),
+	    KUNIT_CASE(cqe_with_an_invalid_qp_number_is_not_returned_but_counted_as_bogus),
 	    KUNIT_CASE(completions_are_matched_with_requests_by_wqe_address),
 	    KUNIT_CASE(mgmt_09_completions_can_be_polled_after_qp_destroy),
 	    KUNIT_CASE(mgmt_09_destroying_a_qp_allocates_no_memory),
@@ -714,5 +716,5 @@ KUNIT_SUITE(mthca_queues,
 	    KUNIT_CASE(posted_datagram_has_its_own_copy_of_the_address_vector),
 	    KUNIT_CASE(qp_context_has_the_signaling_type_of_the_qp),
 	    KUNIT_CASE(computed_queue_sizes_are_enough_for_the_requested_entries),
-	    KUNIT_CASE(members_of_a_multicast_group_occupy_its_first_entries),
+	    KUNIT_CASE(qps_of_a_multicast_group_occupy_the_first_qp_slots_of_its_mcg_entry),
 	    KUNIT_CASE(user_queue_holds_a_reference_to_its_memory_region));

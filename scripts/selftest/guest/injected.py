@@ -23,7 +23,7 @@ def failing_command_fails_the_test(lab):
 
 
 @test(kernels=("stock",))
-def kernel_report_fails_the_test(lab):
+def kernel_warning_in_the_guest_log_fails_the_test(lab):
     with lab.guest() as node1:
         node1.run("echo WARNING: CPU: 0 injected >/dev/kmsg")
 

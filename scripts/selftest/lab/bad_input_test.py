@@ -39,7 +39,7 @@ class BadInput(unittest.TestCase):
                    http_proxy="http://127.0.0.1:9", https_proxy="http://127.0.0.1:9", PATH=without("qemu-system-x86_64", self.folder / "bin"))
         self.assertEqual(self.entries(), [])
 
-    def test_program_of_a_missing_package_is_reported(self):
+    def test_message_about_a_missing_program_names_the_script_that_installs_it(self):
         """If a program is missing because its package is not installed, the message names the program and the script that installs it."""
         self.fails([GUEST, "prepare", "debug"], "is missing", "run scripts/setup", XDG_CACHE_HOME=str(self.folder),
                    PATH=without("apt-get", self.folder / "bin", "qemu-system-x86_64"))

@@ -15,7 +15,7 @@ class Budget(unittest.TestCase):
         with self.clock.part(part):
             self.time += seconds
 
-    def test_part_of_a_test_run_that_exceeds_its_time_budget_is_reported(self):
+    def test_time_budget_overrun_of_one_part_of_a_test_run_is_reported(self):
         self.spend("fuzz", PARTS["fuzz"] - 10)
         self.assertFalse(any("over" in line for line in self.clock.lines([])))
         self.spend("host", 1)

@@ -92,13 +92,13 @@ class Contexts(unittest.TestCase):
                 (tree / f"core/it/{name}.cpp").write_text(text)
             return contexts.complaints(tree)
 
-    def test_functions_that_check_their_context_are_not_reported(self):
+    def test_functions_for_process_context_with_a_might_sleep_check_are_not_reported(self):
         self.assertEqual(self.complaints(calls=CHECKED, helper=HELPER), [])
 
-    def test_function_without_a_context_check_is_reported(self):
+    def test_function_for_process_context_without_a_might_sleep_check_is_reported(self):
         for calls, name in ((CHECKED.replace("\tKERN_MIGHT_SLEEP();\n", ""), "take"), (CHECKED.replace("begin(it)", "0"), "make")):
             found, = self.complaints(calls=calls, helper=HELPER)
             self.assertIn(f"{name}() is documented", found)
 
-    def test_all_functions_of_the_source_tree_check_their_context(self):
+    def test_all_functions_for_process_context_have_a_might_sleep_check(self):
         self.assertEqual(contexts.complaints(cache.TREE), [])

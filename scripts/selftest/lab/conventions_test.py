@@ -44,7 +44,7 @@ class Conventions(unittest.TestCase):
         self.write("README.md", "`core/verbs/gone.cpp`\n")
         self.assertEqual(documents.missing_files(self.tree), ["README.md names core/verbs/gone.cpp, which does not exist"])
 
-    def test_rule_that_refers_to_a_missing_function_is_reported(self):
+    def test_documented_rule_that_names_a_missing_function_is_reported(self):
         self.write("core/cm/id.cpp", "void Id::run()\n{\n}\nint end();\n")
         text = "Code: ``core/cm/id.cpp`` (``Id::run()``,\n``end``), ``core/cm`` (``other``)\n"
         self.assertEqual(documents.missing_functions(self.tree, "CM-01", text), [])

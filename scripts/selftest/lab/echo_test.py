@@ -52,7 +52,7 @@ class Pings(unittest.TestCase):
         with self.assertRaisesRegex(AssertionError, "2 answers sent .* 1 arrived"):
             self.echoes.check(3)
 
-    def test_echo_reply_that_the_target_did_not_count_is_reported(self):
+    def test_echo_request_without_a_counted_reply_or_send_error_is_reported(self):
         self.far.add(InEchos=3, OutEchoReps=2)
         self.near.add(InEchoReps=2)
         with self.assertRaises(AssertionError):

@@ -122,11 +122,11 @@ class Complaints(unittest.TestCase):
     def test_description_of_an_unknown_argument_is_reported(self):
         self.assertEqual(self.lacks(FUNCTION.replace("@next:", "@last:")), ["ib_take() does not describe @next", "ib_take() describes @last, which it does not have"])
 
-    def test_description_before_another_function_is_reported(self):
+    def test_kernel_doc_comment_placed_before_the_wrong_function_is_reported(self):
         self.assertEqual(self.lacks(FUNCTION.replace("ib_take(", "ib_get(") + "int ib_take(struct ib_pd *pd);\n"),
                          ["ib_get() has no kernel-doc", "the comment of ib_take() is before something else"])
 
-    def test_wrapper_shares_the_description_of_its_function(self):
+    def test_double_underscore_function_needs_no_description_if_its_wrapper_has_one(self):
         behind = "int __ib_take(struct ib_pd *pd, const char *caller);\n"
         self.assertEqual(self.lacks(behind), ["ib_take() has no kernel-doc"])
         self.assertEqual(self.lacks(behind + FUNCTION), [])

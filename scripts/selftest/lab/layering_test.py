@@ -72,15 +72,15 @@ class Layering(unittest.TestCase):
         self.assert_refused("tools/cards/mlx4/core.cpp", "#include <fmt/format.h>\n", "libraries")
         self.assert_permitted("tools/base/text.cpp", "#include <fmt/format.h>\n#include <vector>\n")
 
-    def test_permission_for_a_directory_excludes_its_subdirectories(self):
+    def test_permission_to_include_a_directory_does_not_cover_its_subdirectories(self):
         self.assert_refused("tools/cards/card.cpp", '#include "cards/mlx4/core.hpp"\n', "tools/cards/mlx4")
         self.assert_permitted("tools/cards/mlx4/core.cpp", '#include "cards/card.hpp"\n')
 
-    def test_permission_for_a_directory_excludes_separately_listed_headers(self):
+    def test_permission_to_include_a_directory_does_not_cover_separately_listed_headers(self):
         self.assert_refused("core/verbs/qp.cpp", "#include <rdma/ib_mad.h>\n", "include/rdma/ib_mad.h")
         self.assert_permitted("core/mad/agent.cpp", "#include <rdma/ib_mad.h>\n#include <rdma/verbs.h>\n")
 
-    def test_permission_for_a_single_file_excludes_its_directory(self):
+    def test_permission_to_include_a_single_file_does_not_cover_its_directory(self):
         self.assert_permitted("tools/cards/mlx4/core.cpp", '#include "bus/device.hpp"\n')
         self.assert_refused("tools/cards/mlx4/core.cpp", '#include "bus/server.hpp"\n', "tools/bus")
 

@@ -20,7 +20,7 @@ class Mutation(unittest.TestCase):
             with self.subTest(mutant.name):
                 self.assertNotEqual(mutant.text(cache.TREE), (cache.TREE / mutant.file).read_text())
 
-    def test_every_mutant_refers_to_a_test_of_its_rule(self):
+    def test_every_mutant_names_an_existing_test_of_the_rule_that_it_breaks(self):
         cases = set(mutation.places())
         cases |= {name for room in ("core", "tools") for path in cache.TREE.glob(f"{room}/**/*_test.cpp") for name in re.findall(r"^TEST(?:_F)?\(\w+, (\w+)\)", path.read_text(), re.M)}
         for mutant in self.mutants:
@@ -29,7 +29,7 @@ class Mutation(unittest.TestCase):
                 if mutant.rule != mutation.REPAIR:
                     self.assertIn(mutant.rule.lower().replace("-", "_"), mutant.test)
 
-    def test_every_midlayer_rule_has_a_mutant(self):
+    def test_every_midlayer_rule_in_rules_rst_has_a_mutant(self):
         rules = set(re.findall(r"^((?:NOTIFY|LOCK|EVENT|MGMT)-\d\d)$", (cache.TREE / "Documentation/rules.rst").read_text(), re.M))
         self.assertGreater(len(rules), 30)
         self.assertEqual(rules - {mutant.rule for mutant in self.mutants}, set())
@@ -43,8 +43,8 @@ class Mutation(unittest.TestCase):
         self.assertFalse(mutation.ended_in(mutant, [Result("kunit-um", f"{mutant.module}.{suite}.case {before}", FAILED), *said]))
         self.assertFalse(mutation.ended_in(mutant, []))
 
-    def test_hang_is_attributed_in_each_suite_that_has_the_case(self):
-        mutant = next(mutant for mutant in self.mutants if mutant.test == "lock_01_post_poll_and_arm_can_be_called_in_an_interrupt")
+    def test_hang_of_a_case_that_occurs_in_several_suites_is_attributed_in_each_of_them(self):
+        mutant = next(mutant for mutant in self.mutants if mutant.test == "lock_01_requests_can_be_posted_and_cqs_polled_and_armed_in_a_hard_interrupt")
         places = mutation.places()[mutant.test]
         self.assertGreater(len({index for _, index in places}), 1, "names are unique now: choose another")
         for suite, before in places:

@@ -57,7 +57,7 @@ class Naming(unittest.TestCase):
         said = self.complaints(tools_a=text % ("oneWrong", "oneWrong"), tools_b=text % ("twoWrong", "twoWrong"))
         self.assertEqual([line.rsplit(" ", 1)[1] for line in said], ["'oneWrong'", "'twoWrong'"])
 
-    def test_source_that_conflicts_with_others_is_checked_separately(self):
+    def test_source_that_does_not_compile_together_with_others_is_checked_separately(self):
         first = "namespace first { struct Value {}; }\nusing namespace first;\n"
         second = "namespace second { struct Value {}; }\nusing namespace second;\nvoid use() { auto each = [](Value) { int WRONG = 0; (void)WRONG; }; (void)each; }\n"
         self.assertEqual(self.complaints(tools_a=first, tools_b=second), ["tools/b.cpp:3: invalid case style for variable 'WRONG'"])

@@ -38,7 +38,7 @@ class OwnUml(unittest.TestCase):
             self.assertEqual(found.modules.name, RELEASE)
             self.assertTrue((found.modules / "kernel/drivers/a/one.ko").is_file() and (found.modules / "kernel/drivers/two-b.ko").is_file())
 
-    def test_rebuilt_kernel_or_module_has_a_new_identity(self):
+    def test_cache_key_changes_if_the_kernel_or_a_module_is_rebuilt(self):
         self.write("modules.order", "one.o\n")
         self.write("one.ko")
         first = own_uml.look(self.tree)

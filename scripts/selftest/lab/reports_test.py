@@ -59,7 +59,7 @@ REMARKS = (
 
 
 class Reports(unittest.TestCase):
-    def test_known_weft_messages_occur_in_the_sources(self):
+    def test_weft_log_messages_that_reports_py_searches_for_occur_in_the_sources(self):
         """If the wording of a message changed, its pattern would no longer match, and no other test would fail."""
         sources = "".join(path.read_text() for room in ("core", "hw", "ulp") for path in (cache.TREE / room).rglob("*.[ch]*"))
         for form in reports.OWN:

@@ -44,7 +44,7 @@ private:
 
 // If there is no descriptor for a connection, the connection is not lost and the loop does not
 // spin.
-TEST(Acceptor, PendingConnectionIsAcceptedOnceADescriptorIsFree)
+TEST(Acceptor, PendingConnectionIsAcceptedWhenAFileDescriptorBecomesFree)
 {
 	const auto path = std::filesystem::temp_directory_path() /
 			  ("weft-acceptor-" + std::to_string(::getpid()));

@@ -287,7 +287,7 @@ TEST(Watch, ReportsReadyDescriptors)
 	EXPECT_EQ(loop.poll(), 0u) << "and keeps no loop busy that does not want it";
 }
 
-TEST(Watch, ReportsAClosedPeerWithoutReportingData)
+TEST(Watch, WatchForPeerCloseReportsTheCloseButNotArrivingData)
 {
 	weft::Loop loop("test", weft::Loop::Mode::manual);
 	Pipe pipe;
@@ -322,7 +322,7 @@ TEST(Watch, WatchCanBeRemovedInItsHandler)
 }
 
 // Signals before the handler runs cause one run. A signal during the run causes another one.
-TEST(Wakeup, SeveralSignalsCauseOneWakeup)
+TEST(Wakeup, SeveralSignalCallsBeforeTheHandlerRunsCauseOneHandlerCall)
 {
 	weft::Loop loop("test", weft::Loop::Mode::manual);
 	int runs = 0;
@@ -343,7 +343,7 @@ TEST(Wakeup, SeveralSignalsCauseOneWakeup)
 
 // No signal from another thread is lost: the handler sees the last value that was written before a
 // signal.
-TEST(Wakeup, SignalsFromAnotherThreadAreNotLost)
+TEST(Wakeup, HandlerSeesTheLastValueThatAThreadWroteBeforeItCalledSignal)
 {
 	weft::Loop loop("test", weft::Loop::Mode::manual);
 	std::atomic<int> written{0};

@@ -331,7 +331,7 @@ TEST(MemoryMapping, AcceptsFilesOfLocalFileSystems)
 }
 
 // A fault outside the memory of a MemoryMapping kills the process, as without the handler.
-TEST(MemoryMapping, SigbusInOtherMemoryKillsTheProcess)
+TEST(MemoryMapping, SigbusOutsideAMemoryMappingKillsTheProcess)
 {
 	const auto file = make_file(kPage);
 	const auto mapping = MemoryMapping::map_file(file.get(), 0, kPage, true);
@@ -347,7 +347,7 @@ TEST(MemoryMapping, SigbusInOtherMemoryKillsTheProcess)
 }
 
 // The number of mappings of a client is limited. Another one is possible after one is removed.
-TEST(MemoryMapping, NumberOfMappingsPerOwnerIsLimited)
+TEST(MemoryMapping, NumberOfMappingsPerClientIsLimited)
 {
 	const auto file = make_file(kPage);
 	const auto lender = std::make_shared<MemoryLender>(3);
@@ -362,7 +362,7 @@ TEST(MemoryMapping, NumberOfMappingsPerOwnerIsLimited)
 
 // The total size of a client's mappings is limited as well, whatever their number. Memory that is
 // never accessed costs a client nothing, but all clients share the address space.
-TEST(MemoryMapping, NumberOfMappedBytesPerOwnerIsLimited)
+TEST(MemoryMapping, NumberOfMappedBytesPerClientIsLimited)
 {
 	constexpr std::uint64_t most = 2 * kSharedBytesPerMapping;
 	const auto file = make_file(1ull << 46);

@@ -130,10 +130,10 @@ TEST(ExplorerSimulation, FindsLostWakeups)
 {
 	expect_found("simulation_defects.lost_wakeup_is_reported", "deadlock: no fiber can run");
 }
-TEST(ExplorerSimulation, FindsMissedTimeouts)
+TEST(ExplorerSimulation, FindsTimersThatFireBeforeTheExpectedEndOfALoop)
 {
 	expect_found(
-		"simulation_defects.timer_that_fires_before_the_expected_end_of_a_loop_is_reported",
+		"simulation_defects.false_expectation_that_a_loop_ends_before_a_timer_fires_is_reported",
 		"expected not race.late");
 }
 TEST(ExplorerSimulation, FindsMissingRollbackAfterAFailedAllocation)
@@ -151,13 +151,13 @@ TEST(ExplorerSimulation, ReportsWhichAllocationFailed)
 
 	EXPECT_NE(text.find("an allocation fails in "), std::string::npos) << text;
 }
-TEST(ExplorerSimulation, FindsUnhandledAllocationFailureInWork)
+TEST(ExplorerSimulation, FindsUnhandledAllocationFailureInAWorkItem)
 {
 	expect_found("simulation_defects.unhandled_allocation_failure_in_a_work_item_is_reported",
 		     "expected port.sum == 1");
 }
 /* NOTIFY-09: the driver does not check for completions after arming. */
-TEST(ExplorerSimulation, FindsLostCompletions)
+TEST(ExplorerSimulation, FindsDriversThatDoNotCheckForCompletionsAfterArmingTheCq)
 {
 	expect_found(
 		"notify_defects.driver_that_ignores_missed_completions_after_arming_is_detected",

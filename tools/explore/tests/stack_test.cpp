@@ -35,7 +35,7 @@ TEST(ExplorerStack, ReportsNapiDisableInRcuSection)
 }
 TEST(ExplorerStack, ReportsSendsChargedToTheNapiBudget)
 {
-	expect_reported("napi_budget_charged_for_sends_is_reported",
+	expect_reported("napi_poll_that_counts_transmissions_against_its_budget_is_reported",
 			"completed transmissions are charged to the NAPI budget");
 }
 TEST(ExplorerStack, ReportsLeakedPackets)

@@ -31,7 +31,7 @@ void expect_holds(const std::string &suite, std::uint64_t seeds)
 
 } // namespace
 
-TEST(Explorer, Notify09PollerLosesNoCompletion)
+TEST(Explorer, Notify09CqPollersProcessEveryCompletionUnderRandomSchedules)
 {
 	expect_holds("explore_notify", 200);
 }
@@ -58,7 +58,9 @@ TEST(Explorer, UnansweredMadRequestsAreRetriedAndTimeOut)
 	expect_holds("mad_agent.mgmt_03_request_succeeds_after_two_lost_transmissions", 3);
 	expect_holds("mad_agent.mgmt_03_request_is_retried_after_a_busy_reply", 3);
 	expect_holds("mad_recovery.mgmt_03_timeout_of_a_mad_starts_at_its_send_completion", 3);
-	expect_holds("mad_recovery.mgmt_03_stalled_sends_complete_when_the_qp_fails", 3);
+	expect_holds(
+		"mad_recovery.mgmt_03_sends_stalled_by_the_sqd_state_complete_when_the_qp_enters_the_error_state",
+		3);
 }
 /* The second case has a million steps. */
 TEST(Explorer, MadQueuePairsRecoverFromErrors)
@@ -72,7 +74,7 @@ TEST(Explorer, MadSendsCompleteOnceOnDeviceRemoval)
 	expect_holds("mad_life_card.mgmt_03_device_removal_flushes_all_outstanding_sends", 6);
 }
 /* The 375th seed finds an iteration that begins before it holds the lock. */
-TEST(Explorer, IpoibDestinationsCanBeRemovedDuringIteration)
+TEST(Explorer, IpoibDestinationTableCanBeReadDuringRemovalOfADestination)
 {
 	expect_holds("explore_destinations", 1000);
 }
@@ -88,11 +90,11 @@ TEST(Explorer, ResourceTrackingTestsPassUnderRandomSchedules)
  * Tests four scenarios: an interface goes down while it recovers, recovers while it sends, or gets
  * other rings while its statistics are read; and its child is deleted while its device is removed.
  */
-TEST(Explorer, IpoibInterfaceCanGoDownDuringRecovery)
+TEST(Explorer, IpoibInterfaceCanBeClosedDuringTransmitTimeoutRecovery)
 {
 	expect_holds("explore_ipoib.interface_can_be_closed_during_recovery", 100);
 }
-TEST(Explorer, IpoibQueuesStayStoppedDuringRecovery)
+TEST(Explorer, IpoibTransmitQueuesStayStoppedDuringTransmitTimeoutRecovery)
 {
 	expect_holds("explore_ipoib.transmit_queues_stay_stopped_during_recovery", 100);
 }

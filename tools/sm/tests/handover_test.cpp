@@ -157,7 +157,7 @@ TEST_F(Handover, StandbyTakesOverWhenTheMasterStopsResponding)
 	EXPECT_NE(0, host.lid());
 }
 
-TEST_F(Handover, StandbyBecomesMasterWhenTheMasterIsNotActive)
+TEST_F(Handover, StandbyBecomesMasterWhenTheMasterReportsSmStateNotActive)
 {
 	Peer &master = meet(9, SmState::master);
 	SubnetManager &sm = start(3);
@@ -184,7 +184,7 @@ TEST_F(Handover, MasterHandsOverToAManagerOfHigherPriority)
 }
 
 // Two managers that discover the subnet at the same time both become master, without a trap.
-TEST_F(Handover, MasterYieldsToAHigherPriorityManagerThatWasDiscovering)
+TEST_F(Handover, MasterBecomesStandbyWhenADiscoveringHigherPriorityManagerBecomesMaster)
 {
 	Peer &higher = meet(9, SmState::discovering);
 	SubnetManager &sm = start(3);

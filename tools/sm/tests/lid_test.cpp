@@ -93,7 +93,7 @@ std::vector<ib::Lid> lids_of(const Subnet &subnet)
 }
 
 // A port's LID does not depend on the order in which the ports come up.
-TEST_F(Lids, PortsGetTheirPlannedLidsInAnyDiscoveryOrder)
+TEST_F(Lids, LidAssignedToAPlannedPortDoesNotDependOnTheDiscoveryOrder)
 {
 	const std::vector<ExpectedPort> expected{
 		{0x10, false}, {0x110, true}, {0x20, false}, {0x30, false}};
@@ -114,7 +114,7 @@ TEST_F(Lids, PortsGetTheirPlannedLidsInAnyDiscoveryOrder)
 }
 
 // Stored LIDs and those that ports have already are more important than the plan.
-TEST_F(Lids, StoredAndExistingLidsTakePrecedenceOverPlannedLids)
+TEST_F(Lids, StoredLidsAndLidsAlreadySetInPortsTakePrecedenceOverPlannedLids)
 {
 	LidTable table;
 	table.restore({{0x20, 1, 0}});
@@ -126,7 +126,7 @@ TEST_F(Lids, StoredAndExistingLidsTakePrecedenceOverPlannedLids)
 }
 
 // LIDs that are planned for absent ports are used if there are no others.
-TEST_F(Lids, LidsPlannedForAbsentPortsAreUsedIfNoOtherLidIsFree)
+TEST_F(Lids, LidsPlannedForAbsentPortsAreGivenToOtherPortsIfNoOtherLidIsFree)
 {
 	LidTable table;
 	std::vector<LidTable::Entry> entries;
@@ -141,7 +141,7 @@ TEST_F(Lids, LidsPlannedForAbsentPortsAreUsedIfNoOtherLidIsFree)
 
 // The valid lines of a damaged file are used. A missing file is like an empty one, and a file that
 // cannot be written is tolerated.
-TEST_F(Lids, ValidLinesOfADamagedLidFileAreUsedAndAMissingFileIsEmpty)
+TEST_F(Lids, ValidLinesOfADamagedLidFileAreUsedAndAMissingLidFileIsNoError)
 {
 	EXPECT_TRUE(LidFile(path_).load().empty());
 	EXPECT_TRUE(LidFile("").load().empty());

@@ -192,7 +192,7 @@ TEST_F(PartitionTest, SaAnswersLimitedMembersOfTheDefaultPartition)
 
 // Only the subnet manager can change an untrusted port; its own node cannot. A subnet manager
 // behind such a port is ignored.
-TEST_F(PartitionTest, UntrustedPortIsProtectedByTheMkeyOfTheSubnetManager)
+TEST_F(PartitionTest, NodeWithAnUntrustedPortCannotWriteItsPortAttributesOrReadTheMkey)
 {
 	Config config = this->config();
 	config.untrusted = {0x2001};

@@ -34,7 +34,7 @@ TEST_F(SaTest, JoinOfTheIpoibBroadcastGroupReturnsTheGroupsParameters)
 
 // The replies have the client's transaction ID and wrong contents. The same seed gives the same
 // contents.
-TEST_F(SaTest, SameSeedGivesTheSameCorruptedReplies)
+TEST_F(SaTest, SameSeedCorruptsSaRepliesInTheSameWay)
 {
 	const ib::SaMad truth = *path(a, b);
 	auto differs = [&](const ib::SaMad &answer) {
@@ -136,7 +136,7 @@ TEST_F(SaTest, MulticastGroupIsDeletedWhenItsLastFullMemberLeaves)
 }
 
 // RFC 4391 sections 4 to 6: members of such a group would be refused, or could not communicate.
-TEST_F(SaTest, IpoibGroupsMustMatchTheBroadcastGroup)
+TEST_F(SaTest, IpoibGroupWhoseParametersDifferFromTheBroadcastGroupCannotBeCreated)
 {
 	const auto create = [&](const ib::Gid &mgid, auto change) {
 		ib::SaMad mad = membership(c, MadMethod::set, c, mgid, kCreateMask);

@@ -91,7 +91,7 @@ TEST_F(ServiceLevel, PathHasTheServiceLevelOfItsPartition)
 	EXPECT_EQ(ib::sa_status_no_records, level(0));
 }
 
-TEST_F(ServiceLevel, GroupHasTheServiceLevelOfItsPartition)
+TEST_F(ServiceLevel, MulticastGroupHasTheServiceLevelOfItsPartition)
 {
 	ASSERT_TRUE(Lab::settled(lab.start(left, 7, config())));
 	ib::SaMad mad = a.request(MadMethod::get, ib::attr_mc_member_record, component(Mc::c_mgid));

@@ -137,7 +137,7 @@ TEST(SubnetManager, RestartedSwitchGetsItsForwardingTablesAgain)
 	}
 }
 
-TEST(SubnetManager, RoutesTopologiesWithLoops)
+TEST(SubnetManager, AllHostsReachEachOtherInASwitchRingWithParallelAndLoopbackCables)
 {
 	Lab lab;
 	std::vector<fabric::Switch *> ring;

@@ -33,7 +33,7 @@ def sent(node):
 
 
 @test(kernels=("stock",), timeout=240)
-def pings_and_streams_arrive_without_loss(lab):
+def no_ping_over_ib0_is_lost_and_iperf3_runs_with_and_without_offloads(lab):
     """No ping in either direction is lost, and TCP and UDP work over ib0 with and without checksum and segmentation offload."""
     with pair(lab) as (_, (node1, node2)):
         interfaces_up(node1, node2)

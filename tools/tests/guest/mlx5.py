@@ -296,8 +296,8 @@ def hot_plug_cycles_leave_the_card_usable(lab):
 
 
 @test(kernels=(), also=("stock",), timeout=400)
-def nvme_srp_and_rds_transfer_data(lab):
-    """NVMe over RDMA, SRP and RDS transfer data between two ConnectX-5, as in storage.nvme_srp_and_rds_transfer_data."""
+def srp_rds_and_nvme_over_rdma_transfer_data_between_two_connectx_5(lab):
+    """NVMe over RDMA, SRP and RDS transfer data between two ConnectX-5, as in storage.srp_rds_and_nvme_over_rdma_transfer_data."""
     with guests(lab, MIXED.format(peer="mlx5")) as (fabric, (target, host)):
         for node in (target, host):
             load(node, "mlx5")
@@ -508,7 +508,7 @@ def doorbells(fabric, node):
 
 
 @test(kernels=(), also=("stock",), timeout=300)
-def guests_with_polled_doorbells_exchange_traffic(lab):
+def guests_exchange_traffic_when_weftd_polls_their_doorbells_in_memory(lab):
     """With doorbells that the guest stores to memory: IPoIB, ping-pongs with and without events, and perftest, whose data is compared."""
     with guests(lab, POLLED) as (fabric, (node1, node2)):
         for node in (node1, node2):

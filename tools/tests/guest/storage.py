@@ -176,7 +176,7 @@ def reliable_datagrams(lab, fabric, server, client):
 
 
 @test(kernels=("stock",), timeout=300)
-def nvme_srp_and_rds_transfer_data(lab):
+def srp_rds_and_nvme_over_rdma_transfer_data(lab):
     """nvmet-rdma with nvme-rdma and ib_srpt with ib_srp transfer disks' data unchanged, the former also over a link that flaps. RDS returns every
     datagram."""
     with pair(lab) as (fabric, (target, host)):

@@ -80,7 +80,7 @@ TEST(Member, WaitingGuestGetsATimeSliceAtItsDeadline)
 }
 
 // A kernel without planned events requests the end of time.
-TEST(Member, GuestWithoutPlannedEventsCanRequestNoDeadline)
+TEST(Member, RequestForTheEndOfTimeClearsTheDeadlineOfAGuest)
 {
 	Member member = running();
 	say(member, Operation::request, kNow + 1);
@@ -123,7 +123,7 @@ TEST(Member, RejectsInvalidMessages)
 
 // Whatever a member sends, it is never due in the past, never gets two answers to one message, and
 // gets a time slice only from the time server.
-TEST(Member, RandomMessagesCauseNoUnexpectedTimeSliceOrPastDeadline)
+TEST(Member, RandomMessagesOfAGuestCauseNoUnscheduledTimeSliceAndNoDeadlineInThePast)
 {
 	std::mt19937_64 random(1);
 	for (unsigned round = 0; round < 20000; ++round) {

@@ -217,7 +217,7 @@ TEST_F(SchedulerTest, RunsNoTasksOfWeftdDuringTheTimeSliceOfAGuest)
 
 // A waiting member is called, and requests the time and a time slice before it replies. Nothing
 // else runs meanwhile.
-TEST_F(SchedulerTest, OtherTasksArePausedUntilTheAwaitedGuestReplies)
+TEST_F(SchedulerTest, RunsNoTasksOfWeftdUntilTheAwaitedGuestHasReplied)
 {
 	start({"node1"});
 	const auto only = join(1);
@@ -320,7 +320,7 @@ TEST_F(SchedulerTest, ReportsADisconnectedGuestAndDisconnectsAllGuests)
 }
 
 // A member that waits is reported as well.
-TEST_F(SchedulerTest, ReportsAGuestThatDisconnectsWhileItWaits)
+TEST_F(SchedulerTest, ReportsAGuestThatDisconnectsWhileWaitingForItsTimeSlice)
 {
 	auto first = join(1);
 	const auto second = join(2);

@@ -63,7 +63,7 @@ class GuestAgent(unittest.TestCase):
         self.assert_ends(command, "a frame of 4294967295 bytes")
         self.assertLess(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, 64 << 10)
 
-    def test_frame_of_an_unknown_command_is_ignored(self):
+    def test_agent_frames_with_an_unknown_command_number_or_frame_type_are_ignored(self):
         command, number = self.command()
         for kind in (OUT, process.ERR, EXIT):
             self.frame(4711, kind, bytes(4))
@@ -122,7 +122,7 @@ class GuestAgent(unittest.TestCase):
                 break
         self.assertEqual(taken, whole)
 
-    def test_invalid_consumed_count_of_an_agent_does_not_enlarge_the_window(self):
+    def test_agent_that_reports_too_many_consumed_bytes_does_not_enlarge_the_send_window(self):
         """An agent that reports more consumed bytes than it was sent does not enlarge the window."""
         command = self.guest.start_program(["cat"])
         command.give(bytes(1000))
@@ -135,14 +135,14 @@ class GuestAgent(unittest.TestCase):
         self.frame(command._number, process.CONSUMED, b"?")
         self.assert_ends(command, "a frame of kind 21 with 1 bytes")
 
-    def test_input_for_a_closed_guest_fails_with_the_reason(self):
+    def test_input_to_a_closed_guest_fails_with_an_error_that_the_guest_was_closed(self):
         """Input that the caller types while the lab ends is dropped, without a traceback."""
         command = self.guest.start_program(["cat"])
         self.close_guest(lambda: None)
         with self.assertRaisesRegex(GuestDied, "node1 has been closed"):
             command.give(b"more")
 
-    def test_wait_for_a_command_of_a_closing_guest_fails_with_the_reason(self):
+    def test_waiting_for_a_command_fails_with_an_error_that_the_guest_was_closed(self):
         """The waiting thread may detect the exit of the guest's process before close() continues."""
         command, _ = self.command()
         said = []
@@ -167,7 +167,7 @@ class GuestAgent(unittest.TestCase):
         self.guest._keep_log = True
         self.guest.close()
 
-    def test_abandoned_command_does_not_stop_other_commands(self):
+    def test_other_commands_finish_after_a_command_with_unread_output_is_abandoned(self):
         command, number = self.command()
         command.is_ready()
         for _ in range(process.MOST_UNREAD // 65536):
@@ -277,7 +277,7 @@ class GuestConsole(unittest.TestCase):
         with self.assertRaisesRegex(GuestDied, "has panicked"):
             guest.ready(20)
 
-    def test_console_sync_returns_at_once_if_the_log_is_unwritable(self):
+    def test_sync_of_the_console_log_does_not_wait_if_the_log_cannot_be_written(self):
         guest = Guest("node1", kernel=types.SimpleNamespace(variant="stock", native=False), log=self.log)
         self.addCleanup(guest._errors.close)
         self.log.touch()
@@ -346,7 +346,7 @@ except KeyboardInterrupt:
 
 
 class InterruptSignal(unittest.TestCase):
-    def test_ctrl_c_during_a_finalizer_is_not_lost(self):
+    def test_ctrl_c_during_a_python_finalizer_still_interrupts_the_program(self):
         with subprocess.Popen([sys.executable, "-c", LOSES_IT.format(path=sys.path[:2])], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
             try:
                 self.assertEqual(child.stdout.readline(), "goes on\n")
@@ -392,7 +392,7 @@ class SetuidFilter(unittest.TestCase):
             path.chmod(0o4755)
             self.assertEqual(path.stat().st_mode & 0o7777, 0o4755)
 
-    def test_guest_with_a_shared_directory_runs_under_the_seccomp_filter_of_setuid_bits(self):
+    def test_seccomp_filter_is_applied_only_to_guests_with_a_shared_directory(self):
         for native in (False, True):
             for share in (None, self.enterContext(tempfile.TemporaryDirectory(prefix="weft share-"))):
                 kernel = types.SimpleNamespace(variant="um" if native else "stock", native=native, image="kernel", checked=False, modules_disk=None)

@@ -286,7 +286,7 @@ class AttachedUserPrograms(OwnProgram):
                 running.kill()
         self.assertEqual(self.run_program("node1", "threads"), "threads: all responses\n")
 
-    def test_second_mad_agent_for_the_same_requests_is_refused(self):
+    def test_second_mad_agent_for_the_same_class_and_method_on_a_node_is_refused(self):
         with self.program_running("node1", "register", "0x04", "1") as (first, said):
             self.assertEqual(said, "umad_register: registered, umad_register2: registered")
             self.assertEqual(self.run_program("node1", "register", "0x04", "1"), "umad_register: EPERM, umad_register2: EINVAL\n")

@@ -94,7 +94,7 @@ class WebPage(browser.TestCase):
             self.open(address)
             self.assertEqual(self.find("img"), [])
 
-    def test_page_has_no_buttons_without_the_allow_option(self):
+    def test_page_has_no_action_buttons_unless_weft_web_is_started_with_allow(self):
         """Without --allow the page has no buttons that change anything."""
         with daemon.weftd(WEFTD) as (_, directory), daemon.web(WEFT, directory) as address:
             self.open(address)

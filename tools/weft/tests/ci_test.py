@@ -56,7 +56,7 @@ class CiRunScript(Ci):
         self.assertEqual(self.case().find("failure").get("message"), "b: status 7 ")
         self.assertIn("<&", self.case().find("system-out").text)
 
-    def test_kernel_report_or_dead_guest_fails_the_run(self):
+    def test_ci_run_fails_if_a_guest_kernel_reports_a_bug_or_a_guest_dies(self):
         for name, status in (("report", 125), ("dead", 126)):
             (self.folder / name).touch()
             done = self.run_ci("--", "true")

@@ -103,7 +103,7 @@ TEST_F(CommandLine, UnknownCommandIsRefusedWithASuggestion)
 	EXPECT_THAT(refusal({"quite-other"}), Not(HasSubstr("did you mean")));
 }
 
-TEST_F(CommandLine, DoubleDashIsNotRemovedIfTheCommandTakesNoGuestCommand)
+TEST_F(CommandLine, DoubleDashStaysInTheArgumentsOfACommandThatTakesNoGuestCommand)
 {
 	const Words words{"capture", "node1", "--", "--odd"};
 	EXPECT_EQ(own(words), words);

@@ -78,7 +78,7 @@ class ShellCompletion(unittest.TestCase):
         self.assertEqual(self.complete(("--socket-dir", ""), ("run", "--logs", ""), ("run", "--lab", ""), ("hunt", "reduce", "x", "--out", ""), ("lab", "upgrade", "--weftd", ""),
                                        ("capture", "node1", "-w", ""), ("capture", "node1", "--write", ""), ("run", "--", ""), ("lab", "shell", "node1", "")), [FILES] * 9)
 
-    def test_shell_completion_skips_options_before_a_command(self):
+    def test_shell_completion_offers_commands_after_global_options(self):
         root, lab = (sorted(other[-1] for other in self.commands if other and other[:-1] == command) for command in ((), ("lab",)))
         self.assertEqual(self.complete(("--json", ""), ("--socket-dir", "/x", ""), ("--json", "lab", ""), ("--socket-dir", "lab", "--json", "lab", ""), ("lab", "u"), ("--json", "run", "--quie")),
                          [root, root, lab, lab, ["up", "upgrade"], ["--quiet"]])

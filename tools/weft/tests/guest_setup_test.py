@@ -38,7 +38,7 @@ class GuestSetup(unittest.TestCase):
         self.assertIn("set -- 10.1.0.2 ib0 mlx4_ib ib_uverbs ib_umad ib_ipoib\n", scripts["node2"])
         self.assertIn("did not get a carrier", scripts["node1"])
 
-    def test_guest_does_not_wait_for_a_carrier_without_a_subnet_manager(self):
+    def test_guest_does_not_wait_for_a_carrier_if_the_fabric_has_no_subnet_manager(self):
         fabric = {**self.FABRIC, "subnet_manager": None}
         self.assertNotIn("carrier", self.scripts(fabric=fabric, builtin="a/mlx4_ib.ko a/ib_uverbs.ko a/ib_umad.ko a/ib_ipoib.ko".replace(" ", "\n"))["node1"])
 

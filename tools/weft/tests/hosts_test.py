@@ -54,7 +54,7 @@ class HostsFile(unittest.TestCase):
                 hosts_file.parse(text, "hosts")
             self.assertIn(said, str(caught.exception))
 
-    def test_lines_of_a_hosts_file_without_a_place_name_get_the_remaining_places_in_order(self):
+    def test_hosts_file_lines_that_name_no_part_of_the_lab_get_the_remaining_parts_in_order(self):
         lines = hosts_file.parse("b=x\ny\nz\nspare\n", "hosts")
         self.assertEqual({name: line.host for name, line in hosts_file.assign(lines, ["a", "b", "c"], "hosts").items()}, {"a": "y", "b": "x", "c": "z"})
         for text, said in (("x\n", "hosts has no host for the place b"), ("d=x\ny\n", "the lab has no place d: it has a, b")):
@@ -216,7 +216,7 @@ class UntrustedRemoteHost(unittest.TestCase):
         self.receive({"up": True}, {"report": "late"})
         self.assertEqual(self.reports, ["a: x up"])
 
-    def test_failed_progress_output_is_not_reported_as_a_log_failure(self):
+    def test_failure_to_print_progress_is_not_reported_as_a_failure_to_write_the_log(self):
         for error, said in ((BrokenPipeError(errno.EPIPE, "Broken pipe"), "its progress could not be reported: Broken pipe"), (ValueError("I/O operation on closed file"), "closed file")):
             self.setUp()
             self.place._report = unittest.mock.Mock(side_effect=error)
@@ -323,7 +323,7 @@ class UntrustedRemoteHost(unittest.TestCase):
         self.receive({"fetched": "x", "size": 0})
         self.assertIn("a file that was not requested", self.place.failure)
 
-    def test_request_for_a_file_is_refused_while_the_remote_host_shuts_down(self):
+    def test_fetching_a_file_from_a_remote_host_fails_while_the_lab_ends(self):
         self.answer_fetches({"fetched": "", "size": 0})
         self.place.ending = True
         with self.assertRaisesRegex(LabError, "the lab is ending"):
@@ -366,7 +366,7 @@ class UntrustedRemoteHost(unittest.TestCase):
         answers = self.proxy(({"command": "capture.start", "file": "/x"}, {"ok": True}), ({"command": "capture.stop"}, {"ok": True}))
         self.assertEqual(answers[1], {"ok": False, "error": "the capture could not be copied: its host is full"})
 
-    def test_lab_apply_and_shutdown_requests_to_one_remote_host_are_refused(self):
+    def test_lab_apply_and_shutdown_are_refused_on_the_control_socket_of_a_remote_host(self):
         for command in ("lab.apply", "shutdown"):
             answers = self.proxy(({"command": command, "file": "lab.toml", "note": "capture.start"}, None), ({"command": "fabric.show"}, {"ok": True}))
             self.assertEqual([each["ok"] for each in answers], [False, True], command)
@@ -406,12 +406,12 @@ class UntrustedRemoteHost(unittest.TestCase):
     def read_plan(self, **more):
         return places.read_plan(json.dumps({"places": [{"name": "a", "address": None, "switches": [], "hosts": [], "trunks": [{"link": "s1/1-s2/1", "role": "listens", "port": None}], **more}]}))[0]
 
-    def test_place_has_a_tcp_port_only_if_its_address_contains_a_port(self):
+    def test_address_of_a_lab_part_and_its_tcp_port_are_optional(self):
         for address, found in ((None, (None, None)), ("192.0.2.1", ("192.0.2.1", None)), ("[fd00::1]", ("fd00::1", None)), ("[fd00::1]:9", ("fd00::1", 9))):
             plan = self.read_plan(address=address)
             self.assertEqual((plan.address, plan.port), found)
 
-    def test_place_with_an_invalid_name_or_address_is_refused(self):
+    def test_lab_part_with_an_invalid_name_or_address_is_refused(self):
         for more, said in (({"address": "0.0.0.0:7470"}, "the address '0.0.0.0:7470' of the place a"), ({"address": "[::]"}, "is not one of a host"), ({"name": "-x"}, "cannot be called '-x'"),
                            ({"name": "lab.sock"}, "cannot be called"), ({"name": "node1.log"}, "cannot be called"), ({"name": "lab-ended"}, "cannot be called"), ({"name": ".."}, "cannot be called")):
             with self.subTest(more), self.assertRaises(LabError) as caught:
@@ -696,7 +696,7 @@ class LabOnSeveralHosts(unittest.TestCase):
         self.assertIn(said, done.stderr)
         self.assert_nothing_is_left()
 
-    def test_killed_session_on_one_host_ends_the_lab(self):
+    def test_lab_ends_when_the_session_process_of_one_remote_host_is_killed(self):
         self.up()
         os.kill(self.remote("second")[-1], signal.SIGKILL)
         self.assert_ended(f"no lab is up in {self.directory}, since second (place b): its session was killed by SIGKILL")
@@ -708,7 +708,7 @@ class LabOnSeveralHosts(unittest.TestCase):
         os.kill(ssh[0], signal.SIGKILL)
         self.assert_ended("since second (place b): ")
 
-    def test_killed_launcher_ends_the_lab(self):
+    def test_lab_ends_on_all_hosts_when_the_process_that_started_the_lab_is_killed(self):
         self.up()
         (launcher,) = [number for number, line in processes_with(str(self.directory)).items() if b"\0up\0" in line]
         os.kill(launcher, signal.SIGKILL)
@@ -732,7 +732,7 @@ class LabOnSeveralHosts(unittest.TestCase):
         self.assertIn("--remote-weft sets the path of weft there", done.stderr)
 
     @in_full_run
-    def test_host_with_another_version_is_refused(self):
+    def test_host_with_a_different_version_of_weft_is_refused(self):
         (self.hosts / "second/version").write_text("0.9")
         done = self.call(*self.words("up"))
         self.assertEqual(done.returncode, 1)
@@ -836,7 +836,7 @@ class LabOnSeveralHosts(unittest.TestCase):
         self.assertIn(said, done.stderr)
 
     @in_full_run
-    def test_weft_run_ends_when_the_host_of_another_guest_fails(self):
+    def test_weft_run_on_one_guest_ends_when_the_host_of_a_different_guest_fails(self):
         ready = self.folder / "ready"
         running = self.start([*self.words("run", "on+=node1", "quiet:=true"), "--", f"touch {ready}; sleep 1000"])
         await_that("the command", ready.exists)
@@ -876,7 +876,7 @@ class LabOnSeveralHosts(unittest.TestCase):
         self.assertEqual((self.directory / "node3.log").read_text(), "node3 boots\n")
         self.assert_nothing_is_left()
 
-    def test_lab_starts_when_its_queued_job_starts(self):
+    def test_lab_starts_when_its_queued_slurm_job_starts(self):
         """srun waits in a queue."""
         (self.hosts / "late").touch()
         starting = self.start(self.words("up", slurm=True))

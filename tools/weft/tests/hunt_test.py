@@ -80,14 +80,14 @@ class HuntSchedules(unittest.TestCase):
         self.assertEqual(scenarios.generate("ipoib", 3), scenarios.generate("ipoib", 3))
         self.assertEqual(len({str(scenarios.generate("ipoib", seed).steps) for seed in SEEDS}), len(SEEDS))
 
-    def test_same_seed_generates_the_same_schedule_of_scenario_verbs(self):
+    def test_weft_hunt_verbs_generates_the_same_schedule_from_the_same_seed(self):
         self.assertEqual(scenarios.generate("verbs", 3), scenarios.generate("verbs", 3))
         self.assertEqual(len({str(scenarios.generate("verbs", seed).steps) for seed in SEEDS}), len(SEEDS))
         for seed in SEEDS:
             generated = scenarios.generate("verbs", seed)
             self.assertEqual(schedule.read(file_of(str(generated), self)), generated)
 
-    def test_all_actions_of_scenario_verbs_are_generated_and_have_a_function(self):
+    def test_weft_hunt_verbs_generates_every_action_and_has_a_shell_function_for_it(self):
         script = trial.GUEST.read_text() + scenarios.script("verbs")
         steps = [step for seed in SEEDS for step in scenarios.generate("verbs", seed).steps if step.host != schedule.FABRIC]
         names = {step.words[0] for step in steps}
@@ -100,21 +100,21 @@ class HuntSchedules(unittest.TestCase):
                 self.assertRegex(" ".join(step.words[1:]), r"^\d+ \d+$")
                 self.assertEqual(int(step.words[2]) % {"verbs": 400, "malformed": 1000}[step.words[0]], 0, "a part of a round is not run")
 
-    def test_script_of_scenario_connected_implements_every_generated_action(self):
+    def test_weft_hunt_connected_has_a_shell_function_for_every_generated_action(self):
         script = trial.GUEST.read_text() + scenarios.script("connected")
         names = {step.words[0] for seed in SEEDS for step in scenarios.generate("connected", seed).steps if step.host != schedule.FABRIC}
         self.assertTrue({"traffic", "connect", "mode", "send", "stop", "create_child", "unbind"} <= names, names)
         for name in names:
             self.assertIn(f"\n{name}() {{", script)
 
-    def test_seed_of_scenarios_probe_and_removal_selects_the_failing_allocation(self):
+    def test_seed_of_weft_hunt_probe_or_removal_is_the_number_of_the_allocation_that_fails(self):
         for name, steps in (("probe", ("unbind", "probe")), ("removal", ("removal",))):
             generated = scenarios.generate(name, 7, card="mthca")
             self.assertEqual([(step.words, step.fail) for step in generated.steps], [((word,), "7" if word == name else "") for word in steps])
             self.assertEqual((generated.hosts, {step.fail for step in scenarios.generate(name, 0).steps}), (["node1"], {""}))
             self.assertIn(f"\n{name}() {{", scenarios.script(name))
 
-    def test_random_steps_of_scenario_verbs_satisfy_their_preconditions(self):
+    def test_steps_generated_by_weft_hunt_verbs_satisfy_their_preconditions(self):
         """A program is started only if its kind does not run and its device is there; only a running one is killed. The driver of an mthca card is unloaded, bound
         and unbound only as one module, and without programs that use verbs."""
         kinds = {"verbs": "verbs", "objects": "objects", "discover": "discover", "query": "query", "malformed": "mads", "short": "short", "manage": "manager"}
@@ -151,14 +151,14 @@ class HuntSchedules(unittest.TestCase):
             self.assertTrue({"connect", "disconnect"} <= {step.words[0] for step in steps})
             self.assertIn(f" own={own} ", trial.script(schedule.Schedule("verbs", 1, (), card=card), "node1"))
 
-    def test_scenario_without_its_test_program_is_refused(self):
+    def test_hunt_is_refused_without_the_test_program_or_stack_that_it_needs(self):
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weft-hunt-")))
         for name, settings, said in (("verbs", {}, "there is no .*/weft-uverbs-probe"), ("verbs", {"stack": "weft"}, "Linux's stack"),
                                      ("cm", {"stack": "weft"}, "there is no .*/weft-ucma-probe")):
             with self.subTest(settings), self.assertRaisesRegex(LabError, said):
                 trial.run(schedule.Schedule(name, 1, (), **settings), None, folder / "weftd")
 
-    def test_all_actions_of_scenario_cm_are_generated_and_have_a_function(self):
+    def test_weft_hunt_cm_generates_every_action_and_has_a_shell_function_for_it(self):
         script = trial.GUEST.read_text() + scenarios.script("cm")
         schedules = [scenarios.generate("cm", seed) for seed in SEEDS]
         names = {step.words[0] for each in schedules for step in each.steps if step.host != schedule.FABRIC}
@@ -168,7 +168,7 @@ class HuntSchedules(unittest.TestCase):
         for each in schedules:
             self.assertEqual(schedule.read(file_of(str(each), self)), each)
 
-    def test_random_steps_of_scenario_cm_satisfy_their_preconditions(self):
+    def test_steps_generated_by_weft_hunt_cm_satisfy_their_preconditions(self):
         """A program is started only if its kind does not run, and killed only if it does. Interfaces are changed only while the card is bound."""
         kinds = {"serve": "serve", "connect": "connect", "connect_child": "connect", "random": "random", "namespace": "namespace", "manage": "manager"}
         for seed, host in itertools.product(SEEDS, scenarios.HOSTS):
@@ -193,7 +193,7 @@ class HuntSchedules(unittest.TestCase):
                 elif name not in ("load", "unload"):
                     self.assertTrue(bound, step)
 
-    def test_all_actions_of_scenario_ipoib_are_generated_and_have_a_function(self):
+    def test_weft_hunt_ipoib_generates_every_action_and_has_a_shell_function_for_it(self):
         script = trial.GUEST.read_text() + scenarios.script("ipoib")
         steps = [step for seed in SEEDS for step in scenarios.generate("ipoib", seed).steps]
         names = {step.words[0] for step in steps if step.host != schedule.FABRIC}
@@ -203,13 +203,13 @@ class HuntSchedules(unittest.TestCase):
         for form in ("", r"\d+", r"any:\d+"):
             self.assertTrue(any(re.fullmatch(form, step.fail) for step in steps), form)
 
-    def test_allocations_by_kmemleak_and_debug_objects_are_not_counted(self):
+    def test_allocations_of_kmemleak_and_debugobjects_are_never_made_to_fail(self):
         beginnings = trial.MAY_FAIL.removeprefix("slub_debug=A,").replace("*", "").split(",")
         for cache, counted in (("kmemleak_object", False), ("debug_objects_cache", False), ("kmalloc-64", True), ("kernfs_node_cache", True),
                                ("dentry", True), ("skbuff_head_cache", True), ("TCPv6", True)):
             self.assertEqual(cache.startswith(tuple(beginnings)), counted, cache)
 
-    def test_random_steps_of_scenario_ipoib_satisfy_their_preconditions(self):
+    def test_steps_generated_by_weft_hunt_ipoib_satisfy_their_preconditions(self):
         for seed in SEEDS:
             for host in scenarios.HOSTS:
                 bound, children = True, set()
@@ -260,7 +260,7 @@ class HuntSchedules(unittest.TestCase):
             self.assertEqual(kinds, {*known, "command-nth", *(("catastrophic",) if card != "mlx4" else ())}, card)
         self.assertEqual({step.words[3] for step in self.faults_of("ipoib", stack="weft") if step.words[0] == "card"}, {*scenarios.ALL_FAULTS, "command-nth", "catastrophic"})
 
-    def test_generated_schedules_break_an_mlx4_card_only_with_wefts_driver(self):
+    def test_schedules_generate_catastrophic_mlx4_errors_only_with_the_driver_of_weft(self):
         """Linux's driver of such a card then causes a known report, after which lockdep is off."""
         for name, (stack_name, expected) in itertools.product(scenarios.TABLES, (("linux", False), ("weft", True))):
             self.assertEqual("catastrophic" in {step.words[-1] for step in self.faults_of(name, stack=stack_name)}, expected, f"{name} {stack_name}")
@@ -300,7 +300,7 @@ class HuntSchedules(unittest.TestCase):
                 kinds |= {words for *_, words in removed}
             self.assertTrue(count > 10 and len(kinds) >= 2, f"{name} {card} {stack_name}: {count} {kinds}")
 
-    def test_failing_mthca_card_gets_no_programs_that_use_verbs(self):
+    def test_no_verbs_program_starts_within_10_seconds_after_an_mthca_card_failure(self):
         """Its removal would wait until they have exited."""
         for seed, host in itertools.product(SEEDS, scenarios.HOSTS):
             steps = scenarios.generate("verbs", seed, card="mthca").steps
@@ -319,7 +319,7 @@ class HuntSchedules(unittest.TestCase):
             with self.assertRaisesRegex(LabError, "is not a time and a change"):
                 repeating.event(f"2.5 {words}")
 
-    def test_guest_script_states_whether_the_card_gets_faults(self):
+    def test_guest_script_is_told_whether_the_schedule_injects_card_faults(self):
         """Otherwise, a card that cannot be bound because of a fault would be reported."""
         for words, faulty in ((("card", "fault", "node1", "interrupt"), 1), (("link", "down", "node1"), 0)):
             self.assertIn(f" faulty={faulty}\n", trial.script(schedule.Schedule("ipoib", 1, (schedule.Step(5, "fabric", words),)), "node1"))
@@ -419,25 +419,25 @@ class RunVerdicts(unittest.TestCase):
         self.assertEqual(self.verdict_of([tracker], table=table)[1], signature.of(tracker))
         self.assertIsNone(signature.page_of(signature.of(tracker), table))
 
-    def test_run_whose_peer_does_not_answer_gets_the_verdict_stuck(self):
+    def test_verdict_is_stuck_if_the_peer_host_does_not_answer(self):
         self.assertEqual(self.verdict_of(console="[ 80.0] weft-hunt: complaint: the peer did not answer\n")[:2], ("stuck", "the peer did not answer"))
 
-    def test_unfinished_script_gets_the_verdict_stuck_or_no_end(self):
+    def test_verdict_is_stuck_or_no_end_if_the_guest_script_does_not_finish(self):
         self.assertEqual(self.verdict_of(status=None, reason="a scheduled event requests it")[0], "stuck")
         self.assertEqual(self.verdict_of(status=None, reason="node1 has left the time server at 61.5 s")[0:2],
                          ("no end", "not finished: node1 has left the time server at N s"))
 
-    def test_fault_takes_precedence_over_the_lockdep_report_that_it_causes(self):
+    def test_kernel_mode_fault_takes_precedence_over_an_earlier_lockdep_report(self):
         lockdep = "WARNING: possible irq lock inversion dependency detected\nCall Trace:\n [<60182bf0>] _raw_spin_lock+0x1/0x2"
         fault = "Kernel panic - not syncing: Kernel mode fault at addr 0x10, ip 0x78d4af23\nCall Trace:\n [<78d5cf62>] mlx4_ib_post_send+0x12/0x20"
         self.assertEqual(self.verdict_of([lockdep, fault], f"{lockdep}\n{fault}")[1], "Kernel mode fault: mlx4_ib_post_send")
 
-    def test_dma_debug_limit_of_overlapping_mappings_is_ignored(self):
+    def test_dma_api_warning_about_too_many_overlapping_mappings_is_ignored(self):
         often = "WARNING: CPU: 0 PID: 94 at kernel/dma/debug.c:499 add_dma_entry+0x54b/0x680\nDMA-API: exceeded 7 overlapping mappings of cacheline 0x12b"
         self.assertEqual(self.verdict_of([often], often)[0], "passed")
         self.assertEqual(self.verdict_of([often, OOPS], f"{often}\n{OOPS}")[0], "report")
 
-    def test_report_of_a_leaked_object_takes_precedence_over_the_number_of_leaks(self):
+    def test_signature_of_leaks_is_an_unreferenced_object_rather_than_the_leak_count(self):
         found = reports.find(LEAKS)
         self.assertEqual(self.verdict_of(found, LEAKS)[:2], ("report", "unreferenced object N (size N): ipoib_create, do_one_initcall"))
         known = [("unreferenced object N (size N): ipoib_create", "page")]
@@ -497,7 +497,7 @@ class ScheduleReduction(unittest.TestCase):
             self.assertEqual(reduction.reduce(range(20), fails), needed)
             self.assertEqual(len(tried), len(set(tried)), "a part was tried twice")
 
-    def test_no_step_of_a_reduced_schedule_can_be_removed(self):
+    def test_removing_any_step_of_a_reduced_schedule_makes_the_report_disappear(self):
         """The result is minimal even if either of two pairs of steps causes the report."""
         def fails(part):
             return {1, 15} <= set(part) or {8, 9} <= set(part)
@@ -505,7 +505,7 @@ class ScheduleReduction(unittest.TestCase):
         self.assertTrue(fails(found))
         self.assertFalse(any(fails(found[:each] + found[each + 1:]) for each in range(len(found))))
 
-    def test_reduction_removes_the_final_check_and_hosts_without_steps(self):
+    def test_reduction_removes_hosts_without_steps_and_the_final_check(self):
         generated = scenarios.generate("ipoib", 1)
         wanted = next(step for step in generated.steps if step.host == "node2" and step.at > 10)
         found = reduction.shortest(generated, 20, lambda part: wanted in part.steps)
@@ -559,7 +559,7 @@ class HuntCommand(unittest.TestCase):
         self.assertEqual(self.hunt(seeds=5)[0], 0)
         self.assertEqual(sorted(self.ran), [3, 4])
 
-    def test_hunt_with_scenario_removal_ends_after_the_last_allocation_and_can_be_resumed(self):
+    def test_weft_hunt_removal_ends_after_the_last_allocation_and_reruns_only_missing_seeds(self):
         """A seed below the end without a verdict is run first."""
         self.beyond = 6
         self.assertEqual(self.hunt(scenario="removal", seeds=None, seed=1, jobs=1), (0, "6 seeds, 6 passed\nthe removal of a mlx4 card has 5 allocations\n"))
@@ -569,7 +569,7 @@ class HuntCommand(unittest.TestCase):
         self.assertEqual(self.hunt(scenario="removal", seeds=None, seed=1)[0], 0)
         self.assertEqual(self.ran, [3])
 
-    def test_seeds_of_a_group_that_passes_share_one_run(self):
+    def test_passing_group_of_seeds_is_run_once_instead_of_once_per_seed(self):
         self.beyond = 1000
         self.assertEqual(self.hunt(scenario="removal", seed=1, seeds=25, group=10, jobs=1), (0, "25 seeds, 25 passed\n"))
         self.assertEqual(self.ran, [1, 11, 21])
@@ -579,7 +579,7 @@ class HuntCommand(unittest.TestCase):
         self.hunt(scenario="removal", seed=1, seeds=26, group=10)
         self.assertEqual(sorted(self.ran), [14, 26])
 
-    def test_each_seed_of_a_group_that_does_not_pass_is_run_alone(self):
+    def test_hunt_with_option_group_runs_each_seed_alone_after_a_failed_run(self):
         """The group's run has the seed of the first one. Its report counts if none of its seeds has one alone."""
         self.by_seed = {1: "group: f"}
         with unittest.mock.patch.object(walk, "generate", lambda name, seed, **settings: schedule.Schedule(name, seed + 100, ())):
@@ -590,7 +590,7 @@ class HuntCommand(unittest.TestCase):
             self.by_seed[115] = "alone: f"
             self.assertIn("1 of new: alone: f; first seed 15\n", self.hunt(scenario="removal", seed=13, seeds=4, group=4, jobs=1)[1])
 
-    def test_group_schedule_without_a_kernel_report_is_not_stored(self):
+    def test_hunt_with_option_group_saves_no_schedule_if_a_run_fails_without_a_kernel_report(self):
         """It may only have taken too long. Its seeds passed alone."""
         for verdict in (trial.NO_END, trial.STUCK):
             self.by_seed = {1: trial.Outcome(verdict, "not finished")}
@@ -598,14 +598,14 @@ class HuntCommand(unittest.TestCase):
                 self.assertEqual(self.hunt(scenario="removal", seed=1, seeds=4, group=4, out=str(self.folder / verdict))[1], "4 seeds, 4 passed\n")
             self.assertEqual(list((self.folder / verdict / "found").iterdir()), [])
 
-    def test_schedule_of_a_group_has_a_step_for_each_seed(self):
+    def test_schedule_for_option_group_has_one_step_with_a_failing_allocation_per_seed(self):
         """Between two of them the card returns to the state at the beginning."""
         self.assertEqual([f"{step.words[0]} {step.fail}".strip() for step in walk.group("removal", [4, 5]).steps], ["removal 4", "prepare", "removal 5"])
         self.assertEqual([f"{step.words[0]} {step.fail}".strip() for step in walk.group("probe", [4, 5]).steps], ["unbind", "probe 4", "unbind", "probe 5"])
         self.assertIn("\nprepare() {", scenarios.script("removal"))
         self.assertEqual(walk.groups([0, 1, 2, 3, 7, 8], 2), [[0], [1, 2], [3], [7, 8]])
 
-    def test_connected_mode_requires_a_kernel_that_supports_it(self):
+    def test_weft_hunt_connected_requires_a_kernel_with_ipoib_connected_mode(self):
         with self.assertRaisesRegex(LabError, "um-debug has no connected mode.*scripts/uml/build"):
             PREPARE(types.SimpleNamespace(kernel=None), "connected")
 

@@ -113,7 +113,7 @@ class ConnectionKeeper(unittest.TestCase):
             self.qemu.sendall(request[position:position + 1])
         self.assertEqual(self.answer()[4][-8:], b"\xff" * 8)
 
-    def test_next_weftd_gets_the_guests_connection_dma_mappings_and_intx(self):
+    def test_next_weftd_gets_the_connection_dma_mappings_and_intx_of_the_guest(self):
         """The next weftd does not get memory that was unmapped, before or after weftd exited, nor MSI-X, which the driver sets up again."""
         self.notify("received", body=VERSION)
         for address in (0x0, 0x1000, 0x2000):
@@ -203,7 +203,7 @@ class ConnectionKeeper(unittest.TestCase):
         self.die()
         self.assertEqual(self.passed_on(), [(b"restore node1\n" + VERSION, 0), (b"restore node1\n" + mapping(0), 1), (b"adopt node1\n1", 1)])
 
-    def test_other_client_stays_connected_if_weftd_refuses_the_guest(self):
+    def test_second_client_of_a_card_stays_connected_if_weftd_refuses_the_guest(self):
         self.passed()
         other = self.other(b"2")
         self.notify("gone", body=b"1")
@@ -212,7 +212,7 @@ class ConnectionKeeper(unittest.TestCase):
         other.sendall(message(keeping.RESET))
         self.assertEqual(other.recv(HEADER.size)[:2], message(keeping.RESET)[:2])
 
-    def test_client_that_connected_later_is_disconnected_when_weftd_exits(self):
+    def test_client_that_connected_after_the_guest_is_disconnected_when_weftd_exits(self):
         """The next weftd would refuse the client."""
         self.die()
         self.weftd = self.enterContext(self.keeper.open())
@@ -241,7 +241,7 @@ class ConnectionKeeper(unittest.TestCase):
         self.die()
         self.assertEqual(self.ask(message(keeping.RESET))[0], 7)
 
-    def test_client_without_an_id_does_not_replace_the_waiting_guest(self):
+    def test_guest_stays_connected_if_a_client_without_an_id_connects_and_disconnects(self):
         """A program connects to the card, and disconnects, before the guest's connection is passed on to a weftd that sends no IDs."""
         self.notify("gone", body=b"1")
         self.qemu = self.other(b"")

@@ -83,7 +83,7 @@ class Kubernetes(unittest.TestCase):
         self.assertEqual({mount["name"] for each in (*self.pod["containers"], *self.pod["initContainers"]) for mount in each["volumeMounts"]}, volumes)
         self.assertEqual([volume["configMap"]["name"] for volume in self.pod["volumes"] if "configMap" in volume], [self.lab["metadata"]["name"]])
 
-    def test_commands_of_the_pods_form_one_subnet(self):
+    def test_weftd_processes_of_the_pods_form_one_subnet(self):
         """The directories and the address are replaced by those of this host."""
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weft-pods-")))
         (folder / "lab.toml").write_text(self.lab["data"]["lab.toml"])

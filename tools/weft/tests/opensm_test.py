@@ -95,7 +95,7 @@ class Configured(Attached):
 class OpenSmConfigurationFiles(Configured):
     LAB = NO_MANAGER
 
-    def test_opensm_partitions_set_pkey_tables_and_limit_path_records(self):
+    def test_pkey_tables_and_path_records_match_the_partitions_conf_of_opensm(self):
         guids = {node: self.guid_of(node) for node in ("node1", "node2")}
         partitions = self.file("partitions.conf", f"Default=0x7fff, ipoib: ALL=full;\nblue=0x8001, ipoib: {guids['node1']}=full, {guids['node2']}=limited;\n")
         self.opensm("node1", "-P", partitions)
@@ -334,7 +334,7 @@ class Changing(Configured):
 
 
 class OpenSmTraps(Changing):
-    def test_opensm_without_periodic_sweeps_reacts_to_a_switch_trap(self):
+    def test_opensm_without_periodic_sweeps_reroutes_after_link_state_traps_of_a_switch(self):
         log = self.folder / "log"
         self.opensm("node1", "-s", "0", "-f", str(log), "-F", self.file("opensm.conf", "force_log_flush TRUE\n"))
         self.await_route(self.SHORT)
@@ -346,7 +346,7 @@ class OpenSmTraps(Changing):
 
 
 class OpenSmLinkChanges(Changing):
-    def test_opensm_routes_around_a_link_that_goes_down_and_comes_up(self):
+    def test_opensm_reroutes_when_a_link_goes_down_and_when_it_comes_up_again(self):
         self.opensm("node1")
         self.await_route(self.SHORT)
         for state, way in (("down", self.LONG), ("up", self.SHORT)):
@@ -355,7 +355,7 @@ class OpenSmLinkChanges(Changing):
 
 
 class OpenSmSwitchChanges(Changing):
-    def test_opensm_routes_around_a_switch_that_is_removed_and_added_again(self):
+    def test_opensm_reroutes_when_a_switch_is_removed_and_when_it_is_added_again(self):
         self.opensm("node1")
         self.await_route(self.SHORT)
         self.weft("lab", "apply", self.file("without.toml", ring(5, without=2)))
@@ -371,7 +371,7 @@ class ScheduledEvents(Configured):
     # The effect of the only event remains, so a slow test does not miss it.
     EVENTS = ({"at": 0.5, "command": "link.down", "link": "switch1/2"},)
 
-    def test_scheduled_event_is_executed_in_real_time(self):
+    def test_scheduled_link_down_event_runs_without_virtual_time(self):
         def links_that_are_down():
             return [link["ends"] for link in self.fabric()["links"] if link["settings"]["state"] == "down"]
         self.assertEqual(daemon.await_that("the link to go down", links_that_are_down), [["switch1/2", "switch2/3"]])

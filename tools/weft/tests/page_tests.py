@@ -107,7 +107,7 @@ class WebPageAlarms(browser.TestCase):
             await_that("its link", lambda: self.texts("#alarms .alarm") == ["node1/1-switch1/1 does not come up"])
         await_that("no guest", lambda: not self.shown("#alarms"))
 
-    def test_page_counts_hosts_with_a_guest_and_endpoints(self):
+    def test_page_counts_endpoint_hosts_separately_from_hosts_with_a_guest(self):
         lab = daemon.fat_tree(1, 1, 5, 5, 1)
         for host in ("node1", "node2"):
             lab = lab.replace(f'[[host]]\nname = "{host}"', f'[[host]]\n{ENDPOINT}\nname = "{host}"')
@@ -149,7 +149,7 @@ class WebPageConfirmation(browser.TestCase):
         self.click('#fabric .node[data-name="node1"]')
         await_that("its faults", lambda: "catastrophic" in self.texts("#actions button"))
 
-    def test_harmful_fault_needs_confirmation(self):
+    def test_fault_that_may_crash_a_guest_or_stop_its_card_needs_confirmation(self):
         address = self.serve(None, "allow+=faults")
         self.open_host(address)
         for leave in (lambda: self.click("#confirm .no"), lambda: self.press(Keys.ESCAPE)):
@@ -188,7 +188,7 @@ class WebPageConfirmation(browser.TestCase):
         self.click("#fabric .link")
         await_that("a link's", lambda: self.texts("#actions h3") == ["Link faults", "Capture"])
 
-    def test_buttons_are_hidden_without_the_token(self):
+    def test_action_buttons_are_hidden_without_the_access_token(self):
         address, _, token = self.serve(None, "allow+=faults").partition("#")
         self.open(address)
         self.click(f"#fabric {SM_LINK}")
@@ -369,7 +369,7 @@ class WebPageEthernet(browser.TestCase):
         self.await_text("#facts", "amso1100")
         self.quiet()
 
-    def test_buttons_inject_faults_into_ethernet_links_and_capture_them(self):
+    def test_buttons_inject_faults_into_ethernet_links_and_capture_packets(self):
         self.open(self.serve(ETHERNET, "allow+=faults", "allow+=captures"))
         self.click('nav [data-view="links"]')
         await_that("rows", lambda: self.find("#links tbody tr"))
@@ -385,14 +385,14 @@ class WebPageEthernet(browser.TestCase):
         self.await_text("#said", "bytes")
         self.quiet()
 
-    def test_ethernet_view_is_hidden_without_ethernet(self):
+    def test_ethernet_view_is_hidden_if_the_lab_has_no_ethernet_segment(self):
         self.open(self.serve())
         self.await_text("#state", "SM master")
         self.assertFalse(self.shown('nav [data-view="ethernet"]'))
 
 
 class WebPageAppearance(browser.TestCase):
-    def test_panel_shows_routes_pkeys_and_counters(self):
+    def test_panel_of_a_selected_switch_shows_its_routes_pkeys_and_counters(self):
         self.open(self.serve())
         self.await_text("#state", "SM master")
         self.click('#fabric .node[data-name="switch1"]')
@@ -543,7 +543,7 @@ class WebPageConsoles(browser.TestCase):
         self.choose("#console select", "node2")
         self.await_text("#console pre", "node2 has no guest with a console")
 
-    def test_consoles_without_permission_are_hidden(self):
+    def test_guest_consoles_are_hidden_if_the_server_does_not_allow_them(self):
         self.open(self.serve())
         self.click('nav [data-view="console"]')
         self.await_text("#console pre", "No console is available")

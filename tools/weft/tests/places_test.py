@@ -156,7 +156,7 @@ class Places(unittest.TestCase):
                     route = each.attached("h1", "ibtracert", *lids)
                     self.assertEqual(re.findall(r'"(.*)"', route)[:2], ["h1", "s1"])
 
-    def test_each_daemon_has_the_nodes_of_its_place_in_the_lab_file(self):
+    def test_each_daemon_runs_the_nodes_that_the_lab_file_assigns_to_it(self):
         """The file assigns places, also to a host apart from its switch; a changed file is applied to each daemon."""
         self.needs_diagnostics()
         text = LAB
@@ -183,7 +183,7 @@ class Places(unittest.TestCase):
         self.assertEqual(whole.await_subnet(nodes), parts.await_subnet(nodes))
         self.assertEqual(whole.links(), parts.links())
 
-    def test_errors_of_places_report_the_line_of_the_lab_file(self):
+    def test_invalid_place_sections_of_a_lab_file_and_place_options_are_refused(self):
         def refusal(text, *options):
             self.file.write_text(text)
             done = subprocess.run([WEFTD, "--socket-dir", str(self.folder / "sockets"), "--lab", str(self.file), *options], stdin=subprocess.DEVNULL,
@@ -201,7 +201,7 @@ class Places(unittest.TestCase):
         self.assertIn("a weftd runs one place", refusal(LAB, "--places", "2", "--place", "p1", "--place", "p2"))
         self.assertIn("--places, --peer and --trunk-key need it", refusal(LAB, "--places", "2"))
 
-    def test_restarted_daemon_restores_its_part_from_the_state_file(self):
+    def test_restarted_daemon_restores_its_part_of_the_lab_from_the_state_file(self):
         """A daemon that is started again needs no lab file, because its state contains it. It repeats the changes, too."""
         self.file.write_text(LAB)
         port, state = free_port(8), self.folder / "p1.state"
@@ -237,7 +237,7 @@ class Places(unittest.TestCase):
         self.assertEqual([link["name"] for link in after["links"]], [link["name"] for link in before["links"]])
         self.assertFalse(next(link for link in after["links"] if "h1/1" in link["ends"])["up"])
 
-    def test_place_option_requires_a_lab_file(self):
+    def test_place_and_plan_options_of_weftd_require_a_lab_file(self):
         for options in (("--place", "p1", "--places", "2"), ("--plan", "json", "--places", "2"), ("--place", "p1", "--state", str(self.folder / "absent"))):
             with self.subTest(options=options):
                 done = subprocess.run([WEFTD, "--socket-dir", str(self.folder / "sockets"), *options], stdin=subprocess.DEVNULL, capture_output=True, text=True,
@@ -246,7 +246,7 @@ class Places(unittest.TestCase):
                 self.assertIn("--place and --plan need --lab, or the --state of a weftd with a lab file", done.stderr)
                 self.assertFalse((self.folder / "absent").exists())
 
-    def test_plan_has_trunk_ports_only_if_the_lab_file_sets_them(self):
+    def test_lab_plan_contains_tcp_ports_of_trunks_only_if_the_lab_file_sets_them(self):
         """Programs that start the places choose free ports for the others."""
         for address, port in (("127.0.0.1", None), ("127.0.0.1:6000", 6000)):
             with self.subTest(address=address):
@@ -259,7 +259,7 @@ class Places(unittest.TestCase):
                 for place in plan:
                     self.assertEqual([trunk["port"] for trunk in place["trunks"]], [port and port + index for index in range(4)])
 
-    def test_lab_plan_command_prints_the_hosts_and_trunks_of_each_place(self):
+    def test_lab_plan_command_prints_the_hosts_and_trunks_of_each_daemon(self):
         self.file.write_text(LAB)
         text = subprocess.run([WEFT, "lab", "plan", str(self.file), "--places", "2"], capture_output=True, text=True, check=True).stdout
         self.assertIn("    hosts (4): h1 h2 h3 h4\n", text)

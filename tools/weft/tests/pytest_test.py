@@ -27,7 +27,7 @@ class PythonPackage(Folder):
     def assert_has_ended(self, file):
         self.assertFalse(pathlib.Path(f"/proc/{file.read_text().strip()}").exists())
 
-    def test_lab_is_started_with_its_options_and_stopped(self):
+    def test_lab_context_runs_lab_up_with_the_given_options_and_then_lab_down(self):
         with self.lab as lab:
             self.assertEqual(lab.hosts, ["a"])
         self.assertEqual(self.asked(), ["lab up --kernel=mine --bare", "--json fabric show", "lab down"])
@@ -55,7 +55,7 @@ class PythonPackage(Folder):
             self.assertTrue(process.running())
         self.assertFalse(process.running())
 
-    def test_attached_program_gets_input_and_returns_output_and_exit_status(self):
+    def test_host_program_attached_to_a_lab_node_gets_input_and_returns_output_and_exit_status(self):
         node = self.lab.attach("a")
         self.assertEqual(node.run("sh", "-c", "cat; echo err >&2", input="in\n"), self.weft.Result(0, "in\n", "err\n"))
         self.assertEqual(node.run("printf", "%s|", "a b", 7, self.folder).stdout, f"a b|7|{self.folder}|")
@@ -64,11 +64,11 @@ class PythonPackage(Folder):
         with self.assertRaisesRegex(self.weft.CommandFailed, "a: `sh -c 'echo no; exit 4'` exited with status 4\nno"):
             node.run("sh", "-c", "echo no; exit 4")
 
-    def test_attached_program_has_sbin_directories_in_its_path(self):
+    def test_host_program_attached_to_a_lab_node_has_sbin_directories_in_its_path(self):
         with unittest.mock.patch.dict(os.environ, PATH="/usr/bin"):
             self.assertEqual(self.lab.attach("a").run("sh", "-c", "echo $PATH").stdout, "/usr/bin:/usr/sbin:/sbin\n")
 
-    def test_attached_program_is_stopped_after_its_timeout(self):
+    def test_host_program_attached_to_a_lab_node_is_stopped_after_its_timeout(self):
         with self.assertRaises(subprocess.TimeoutExpired):
             self.lab.attach("a").run("sh", "-c", f"echo $$ > {self.folder}/pid; exec sleep 1000", timeout=0.5)
         self.assert_has_ended(self.folder / "pid")
@@ -78,7 +78,7 @@ class PythonPackage(Folder):
             self.assertTrue(process.running())
         self.assertFalse(process.running())
 
-    def test_started_program_is_stopped_with_the_lab_even_if_it_ignores_sigterm(self):
+    def test_started_program_is_stopped_when_the_lab_stops_even_if_it_ignores_sigterm(self):
         with unittest.mock.patch.object(self.weft, "GRACE", 0.2), self.lab as lab:
             programs = [lab.attach("a").start("sleep", 1000), lab.attach("a").start("sh", "-c", "trap '' TERM; echo; while :; do sleep 0.1; done")]
             while not programs[1].output():
@@ -112,7 +112,7 @@ class PythonPackage(Folder):
             self.assertEqual(file, self.folder / "file")
         self.assertEqual(self.asked(), [f"capture a -w {self.folder / 'file'}"])
 
-    def test_check_method_of_a_lab_returns_kernel_reports(self):
+    def test_check_method_of_a_lab_returns_error_reports_of_guest_kernels(self):
         self.assertEqual(self.lab.check(), "")
         (self.folder / "report").touch()
         self.assertEqual(self.lab.check(), "the kernel of a: report\n")
@@ -168,7 +168,7 @@ def test_attached_program_with_exit_status_5_fails(lab): lab.attach("a").run("sh
         self.assertNotIn("error", said)
         self.assertNotIn("lab console a", self.asked())
 
-    def test_kernel_report_fails_the_test(self):
+    def test_kernel_error_or_exit_of_a_guest_is_reported_as_a_pytest_error(self):
         for name in ("report", "dead"):
             said = self.run_tests(f"""
 import pathlib

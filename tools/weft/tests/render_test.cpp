@@ -139,7 +139,7 @@ TEST(FabricText, HasOneLinePerNodePortAndLink)
 		  "subnet manager on sm: master, 7 sweeps\n");
 }
 
-TEST(FabricText, ShowsTrunksAndWhyTheyAreNotConnected)
+TEST(FabricText, ShowsTrunksAndTheReasonWhyATrunkIsNotConnected)
 {
 	json fabric = two_hosts();
 	json trunk{{"name", "west"},    {"end", "west/1"},
@@ -186,7 +186,7 @@ TEST(FabricSvg, RemoteNodeOfSeveralTrunksIsDrawnOnce)
 	EXPECT_THAT(fabric_svg(fabric), HasSubstr("trunk, not connected"));
 }
 
-TEST(FabricText, ShowsAnIncompleteSweepAndOmitsAMissingSubnetManager)
+TEST(FabricText, ReportsAnIncompleteSweepAndOmitsTheSubnetManagerLineIfThereIsNone)
 {
 	json fabric = two_hosts();
 	fabric["subnet_manager"]["complete"] = false;

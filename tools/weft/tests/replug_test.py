@@ -112,7 +112,7 @@ class ReplugCards(unittest.TestCase):
     def added(name, port, path):
         return "device_add", {"driver": "vfio-user-pci", "id": name, "bus": port, "rombar": 0, "socket": {"type": "unix", "path": path}}
 
-    def test_cards_get_the_next_spare_ports_after_each_restart_of_weftd(self):
+    def test_replugged_cards_get_the_next_spare_pcie_ports_after_each_restart_of_weftd(self):
         running = self.start("--ports", "p0,p1,p2,p3", "a=/run/a.sock", "b=/run/b.sock")
         for number in (1, 2):
             self.restart()
@@ -125,7 +125,7 @@ class ReplugCards(unittest.TestCase):
         self.assertEqual((status, err), (1, "replug-cards: there is no spare port left for a\n"))
         self.assertEqual(len(self.commands), 4)
 
-    def test_no_command_is_sent_before_weftd_has_restarted(self):
+    def test_qemu_gets_no_command_before_weftd_has_restarted(self):
         running = self.start("--ports", "p0", "a=/a")
         self.client.sendall(b'{"ok": true}\n')
         self.weftd.close()

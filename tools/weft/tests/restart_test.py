@@ -130,7 +130,7 @@ class WeftdRestart(unittest.TestCase):
         self.assertRegex(said, rf"weftd was killed by SIGSEGV( \(with a core dump.*\))?; its log is {self.folder}/weftd\.log; it ended {MOST_RESTARTS + 1} times")
         self.assertEqual((self.folder / "weftd.log").read_text(), "weftd: it is broken\n")
 
-    def test_weftd_is_restarted_if_the_lab_file_was_removed(self):
+    def test_crashed_weftd_is_restarted_even_if_the_lab_file_was_removed(self):
         self.up()
         before = self.shown()
         self.lab.unlink()
@@ -160,7 +160,7 @@ class WeftdRestart(unittest.TestCase):
         dumped = in_working_directory and (self.folder / "hard").read_text().strip() != "0"
         self.assertEqual(kept, ["weftd-1.log", *(["weftd-2.core"] if dumped else []), "weftd-2.log", "weftd-state.json"])
 
-    def test_no_restart_option_ends_the_lab_after_a_crash(self):
+    def test_weftd_crash_ends_a_lab_that_was_started_with_the_no_restart_option(self):
         self.up("no_restart:=true")
         os.kill(self.pid(), signal.SIGKILL)
         await_that("the lab to end", lambda: not (self.folder / "lab.sock").exists())

@@ -99,7 +99,7 @@ class UserKernel(Folder):
         for given in ("", "lib/modules", f"lib/modules/{RELEASE}"):
             self.assertEqual(len(own_kernel.look(alone, self.folder / given).modules), 3, given)
 
-    def test_missing_kernel_option_is_reported(self):
+    def test_missing_kernel_config_option_is_reported(self):
         """A kernel without any one of the options that a guest needs is refused in one line with the option and the module."""
         names = [module for module, _, _ in EVERYTHING]
         for missing, option, _ in EVERYTHING:
@@ -126,12 +126,12 @@ class UserKernel(Folder):
         found = own_kernel.look(self.tree(config="CONFIG_VIRTIO_CONSOLE=y\n"))
         self.assertIsNone(found.lack([("virtio_console", "VIRTIO_CONSOLE", "commands")]))
 
-    def test_required_kernel_options_are_checked_even_if_no_modules_are_found(self):
+    def test_required_kernel_config_options_are_checked_even_if_no_modules_are_found(self):
         self.assertIsNone(own_kernel.look(self.tree()).lack_of_options())
         (self.folder / "tree/.config").write_text("CONFIG_BLK_DEV_INITRD=y\n")
         self.assertIn("lacks CONFIG_DEVTMPFS", own_kernel.look(self.folder / "tree").lack_of_options())
 
-    def test_bzimage_without_tree_and_modules_is_accepted_unchecked(self):
+    def test_bzimage_without_kernel_tree_and_modules_is_accepted_without_checks(self):
         """A bzImage without a tree and modules cannot be checked, so it is accepted, and its console shows the outcome."""
         self.assertIsNone(own_kernel.look(self.write("alone/deep/bzImage", bzimage())).lack(EVERYTHING))
 
@@ -247,7 +247,7 @@ class KvmOrTcg(Folder):
         self.assertEqual(self.options(False, True), self.EMULATED)
         self.assertEqual(self.boots, 0)
 
-    def test_tcg_is_used_if_weft_kvm_is_0(self):
+    def test_tcg_is_used_if_the_environment_variable_weft_kvm_is_0(self):
         self.assertEqual(self.options(True, True, WEFT_KVM="0"), self.EMULATED)
 
 
@@ -293,7 +293,7 @@ class ScriptOption(unittest.TestCase):
             with self.assertRaisesRegex(LabError, said):
                 running.parts_of(script, self.HOSTS)
 
-    def test_on_option_selects_the_hosts_that_run_the_command(self):
+    def test_command_runs_only_on_the_hosts_selected_by_the_on_option(self):
         def args(**given):
             return types.SimpleNamespace(**{"on": [], "script": None, "words": [], **given})
         self.assertEqual(running.scripts_of(args(words=["a b"]), ["x", "y"]), {"x": "a b", "y": "a b"})
@@ -363,7 +363,7 @@ class IncompleteConsoleLogInLab(Folder):
         server.check(lambda **message: sent.append(message))
         self.assertEqual(sent, [{"err": self.SAID}, {"status": 1}] * 2)
 
-    def test_incomplete_console_log_is_reported_when_the_lab_is_up(self):
+    def test_lab_up_command_warns_about_an_incomplete_console_log(self):
         script = f"""
 import sys
 sys.path[:0] = {sys.path[:2]!r}
@@ -489,11 +489,11 @@ class DriverStack(Folder):
         self.assertEqual(stack.in_tree_modules("mthca")[0], "ib_mthca")
         self.assertEqual(stack.in_tree_modules("mlx5")[0], "mlx5_ib")
 
-    def test_model_without_a_driver_of_weft_is_refused(self):
+    def test_weft_driver_stack_is_refused_for_card_models_without_a_weft_driver(self):
         with self.assertRaisesRegex(LabError, "weft has no driver for mlx5: --bare loads none"):
             self.prepare("mlx5", stack="weft")
 
-    def test_model_without_an_in_tree_driver_is_refused(self):
+    def test_in_tree_driver_stack_is_refused_for_card_models_without_an_in_tree_driver(self):
         with self.assertRaisesRegex(LabError, "Debian's kernel has no driver for amso1100: --stack weft has one"):
             self.prepare("amso1100")
 
@@ -576,7 +576,7 @@ class LabChanges(unittest.TestCase):
         self.assertIn("set -- 10.1.1.46 ib0 ", self.lab.guests["node300"].script)
         self.assertIn("address add $address/16 ", self.lab.guests["node300"].script)
 
-    def test_lab_does_not_wait_for_active_ports_without_a_subnet_manager(self):
+    def test_lab_without_a_subnet_manager_does_not_wait_for_ports_to_become_active(self):
         self.lab._bare = False
         for manager, awaited in (({"state": "master"}, True), ({"state": "not active"}, True), (None, False)):
             with self.subTest(manager=manager):
@@ -592,7 +592,7 @@ class LabChanges(unittest.TestCase):
             self.settle(["a"])
         self.assertEqual([guest.name for guest in FakeGuest.made if guest.running], [])
 
-    def test_memory_of_the_lab_file_is_checked_before_a_guest_boots(self):
+    def test_guest_memory_size_in_the_lab_file_is_checked_before_any_guest_boots(self):
         for memory, said in (("64M", "b: 64M of memory are too little for a guest: give it 192M or more"), ("abc", "b: 'abc' is not an amount of memory")):
             self.hosts = [{"name": name, "socket": name, "bus": self.bus, "model": "mlx4"} for name in ("a", "b")]
             self.hosts[1]["boot"] = {"memory": memory}
@@ -677,7 +677,7 @@ class BootTimeout(Folder):
 
 
 class CardReturn(unittest.TestCase):
-    def test_replugged_link_is_not_recorded_as_unplugged(self):
+    def test_replugging_a_link_to_get_a_carrier_does_not_save_it_as_unplugged(self):
         """ib0 has no carrier at first. If weftd crashes while the link is pulled for a moment, the next weftd has it up."""
         asked = []
         lab = labs.Lab(pathlib.Path("/none"), pathlib.Path("/none"), None, None, GuestSettings(), False, lambda _: None)
@@ -800,11 +800,11 @@ class WeftdUpgrade(unittest.TestCase):
             self.lab.upgrade("other", lambda text: self.reports.append(text.partition("] ")[2]))
         return self.order
 
-    def test_cards_are_removed_while_the_former_weftd_serves_them(self):
+    def test_upgrade_removes_cards_while_the_former_weftd_still_serves_them(self):
         self.add_guest("a", {})
         self.assertEqual(self.upgrade(), ["note", "removal", "replacement", "cards"])
 
-    def test_driver_resets_are_forbidden_if_the_card_was_not_removed(self):
+    def test_upgrade_disables_card_resets_by_the_driver_if_a_guest_has_not_released_its_card(self):
         for status in (None, 1):
             self.order.clear()
             self.add_guest("a", {"removal": status})
@@ -820,7 +820,7 @@ class WeftdUpgrade(unittest.TestCase):
     def give_card_again(self, node):
         return self.lab._give_card_again(node, {}, True, self.reports.append)
 
-    def test_card_is_removed_even_if_nvme_controllers_were_not_recorded(self):
+    def test_upgrade_removes_a_card_even_if_nvme_controllers_of_its_guest_could_not_be_saved(self):
         for status, reports in ((None, [self.NOT_NOTED]), (1, [])):
             self.order.clear()
             self.reports.clear()
@@ -848,7 +848,7 @@ class WeftdUpgrade(unittest.TestCase):
             self.assertFalse(self.lab._release_card(node))
         self.assertEqual(timeouts, [15, 15])
 
-    def test_card_is_added_after_a_crash_even_if_nvme_controllers_were_not_recorded(self):
+    def test_card_is_added_after_a_weftd_crash_even_if_nvme_controllers_could_not_be_saved(self):
         node = self.add_guest("a", {"no reset": None})     # the note also disables resets
         self.lab._prepare_removal()
         self.lab._loaded["a"] = None
@@ -859,7 +859,7 @@ class WeftdUpgrade(unittest.TestCase):
     def crash(self):
         self.serves = False
 
-    def test_card_is_not_reset_if_weftd_crashes(self):
+    def test_card_resets_by_the_driver_are_disabled_if_weftd_crashes_during_an_upgrade(self):
         """Nor does the upgrade wait for what a driver does with a card that has failed."""
         def never_wait(what, condition, _):
             self.assertTrue(condition(), what)
@@ -872,7 +872,7 @@ class WeftdUpgrade(unittest.TestCase):
             with unittest.mock.patch.object(self.lab, "look_after"):
                 self.assertEqual(self.upgrade(), ["note", *removed, "no reset", "replacement", "cards"])
 
-    def test_upgrade_leaves_device_resets_enabled_in_modules_of_the_user(self):
+    def test_upgrade_does_not_disable_card_resets_in_a_guest_with_modules_of_the_user(self):
         self.add_guest("a", {"removal": None})
         self.lab._loaded["a"] = stack.Stack("ib0", own=("weft",))
         self.assertEqual(self.upgrade(), ["removal", "replacement", "cards"])
@@ -912,7 +912,7 @@ class WeftdUpgrade(unittest.TestCase):
         self.assertEqual(len(timeouts), 1)
         self.assertLessEqual(timeouts[0], labs.UPGRADE_TIMEOUT)
 
-    def test_connection_is_passed_to_weftd_after_an_unfinished_card_removal_has_ended(self):
+    def test_new_weftd_gets_the_qemu_connection_only_after_the_guest_has_removed_its_card(self):
         """The earlier removal is awaited once, for a fixed time."""
         timeouts = []
 
@@ -937,7 +937,7 @@ class WeftdUpgrade(unittest.TestCase):
         self.lab.weftd.keeper.pass_on.assert_called_once_with("a")
         self.assertEqual(self.lab._removals, {})
 
-    def test_wait_for_an_unfinished_card_removal_is_repeated_if_weftd_exits_during_it(self):
+    def test_wait_for_the_guest_to_remove_its_card_starts_again_if_weftd_exits_meanwhile(self):
         node = self.add_guest("a", {"removal": None})
         self.upgrade()
 
@@ -1013,7 +1013,7 @@ class CardRemoval(Folder):
         self.assertEqual((self.folder / "card/remove").read_text(), "1\n")
         self.assertEqual((self.folder / "reset").read_text(), "1\n")
 
-    def test_mlx4_card_is_removed_after_a_command_has_failed(self):
+    def test_removal_of_a_failed_mlx4_card_waits_until_a_command_has_failed(self):
         """mlx4 completes the requests of a failed card when a command fails, and not after the removal has begun."""
         state = self.folder / "card/infiniband/mlx4_0/ports/1/state"
         state.parent.mkdir(parents=True)
@@ -1071,7 +1071,7 @@ class NvmeReconnection(Folder):
         self.assertEqual((done.returncode, done.stdout), (1, "transport=rdma,traddr=10.1.0.1,nqn=disk: Is a directory\n"))
         self.assertFalse((self.folder / "note").exists())
 
-    def test_nvme_controllers_are_recreated_after_an_interrupted_restart(self):
+    def test_nvme_controllers_are_recreated_if_weftd_crashes_again_after_the_card_removal(self):
         """weftd has crashed again after the card was removed, and with it the controller."""
         self.controller("nvme1", transport="rdma", address="traddr=10.1.0.1", subsysnqn="disk")
         self.note()
@@ -1095,7 +1095,7 @@ class NvmeReconnection(Folder):
         self.assertEqual({key: os.readlink(link)[:1] for key, link in links.items()}, {("1", "a"): "/", ("1", "b"): "/", ("2", "a"): ".", ("2", "b"): "."})
         self.assertTrue(all(link.is_dir() for link in links.values()))
 
-    def test_nvme_target_links_are_restored_at_the_next_attempt_after_a_failure(self):
+    def test_nvme_target_link_that_could_not_be_restored_is_restored_at_the_next_restart(self):
         """The subsystem could not be linked, for example because weftd crashed again. The next restart links it."""
         self.write("nvmet/ports/1/addr_trtype", "rdma\n")
         self.write("nvmet/subsystems/a/attr_model")
@@ -1283,7 +1283,7 @@ class EarlyExitOfWeftd(Folder):
                 done = self.run_weftd(script)
                 self.assertEqual((done.returncode, done.stderr), (1, said))
 
-    def test_exit_of_weftd_in_virtual_time_is_reported(self):
+    def test_exit_of_weftd_in_a_run_with_virtual_time_is_reported(self):
         lab = types.SimpleNamespace(directory=self.folder)
         for logged, status, said in (("", -9, "weftd was killed by SIGKILL"), ("a\nb", -11, "weftd was killed by SIGSEGV\na\nb"), ("", 1, "weftd ended with status 1"),
                                      ("x ends: node1 has left", 1, "node1 has left")):

@@ -19,10 +19,10 @@ import cases
 class Cases(unittest.TestCase):
     def test_empty_case_passes(self):
         pass
-    def test_case_is_skipped_on_request(self):
+    def test_case_skips_itself_if_the_outer_test_requests_it(self):
         if {skips}:
             self.skipTest("not installed: nothing")
-    def test_case_fails_on_request(self):
+    def test_case_fails_if_the_outer_test_requests_it(self):
         self.assertFalse({fails})
 
 cases.main(sys.argv)

@@ -42,11 +42,11 @@ class RunExitStatus(unittest.TestCase):
         status, said = self.run_lab([self.OOPS], f"node1 ended with status 1\n{self.OOPS}")
         self.assertEqual((status, said.count(self.OOPS)), (125, 1))
 
-    def test_kernel_report_is_printed_unless_the_error_contains_it(self):
+    def test_kernel_error_report_is_printed_unless_the_error_message_contains_it(self):
         status, said = self.run_lab([self.OOPS], "node2 ended with status 1")
         self.assertEqual((status, said.count(f"the kernel of node1 reported:\n{self.OOPS}")), (125, 1))
 
-    def test_guest_that_exits_without_a_report_gives_status_126(self):
+    def test_guest_that_exits_without_a_kernel_error_report_gives_status_126(self):
         self.assertEqual(self.run_lab([], "node1 ended with status 1"), (126, "weft run: node1 ended with status 1\n"))
 
     def run_and_fail(self, logs_written, kind=LabError):
@@ -76,7 +76,7 @@ class RunExitStatus(unittest.TestCase):
         self.addCleanup(shutil.rmtree, kept)
         return kept
 
-    def test_error_reports_the_new_path_of_the_console_log(self):
+    def test_error_message_contains_the_path_to_which_the_console_log_was_moved(self):
         error, said = self.run_and_fail(["weftd.log", "node1.log"])
         kept = self.kept(said)
         self.assertEqual(error, f"node1: no ib0 (its console: {kept}/node1.log)")
@@ -122,7 +122,7 @@ class RunExitStatus(unittest.TestCase):
         with contextlib.redirect_stderr(said):
             return repeating._status(done, ["node1", "node2"]), said.getvalue()
 
-    def test_failures_in_virtual_time_set_the_exit_status(self):
+    def test_failures_in_a_run_with_virtual_time_set_the_exit_status(self):
         """A failure of weftd sets the exit status of the run, also after the last script has finished."""
         refused = f"{shared_time.EVENT_REFUSED}{{}}: there is no link"
         for expected, arguments in (

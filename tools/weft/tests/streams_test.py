@@ -141,7 +141,7 @@ class GuestAgentStreams(AgentCase):
         command.kill()
         self.assertEqual(command.wait(TIME_LIMIT, check=False).status, 137)
 
-    def test_input_for_a_command_without_a_reader_is_dropped(self):
+    def test_input_for_a_command_that_has_closed_its_standard_input_is_dropped(self):
         command = self.start("bash", "-c", "exec <&-; read -rt 1000 <> <(:)")
         self.give_all(command, bytes(1 << 20))
         command.kill(signal.SIGTERM)
@@ -157,7 +157,7 @@ class GuestAgentStreams(AgentCase):
         command.give(b"\x03")
         self.assertEqual(command.wait(TIME_LIMIT, check=False).status, 130)
 
-    def test_exit_of_the_shell_hangs_up_its_jobs(self):
+    def test_background_jobs_get_sighup_when_the_shell_on_the_terminal_exits(self):
         command = self.start("bash", "-c", "(trap 'touch %s/hung-up; exit' HUP; echo ready; while :; do sleep 0.1; done) & wait $!" % self.directory.name, terminal=(24, 80))
         command.wait_output("ready", TIME_LIMIT)
         command.kill(signal.SIGHUP)

@@ -204,7 +204,7 @@ class ImportedTopologies(unittest.TestCase):
             with self.assertRaisesRegex(LabError, reason):
                 topology.read(wrong, "net")
 
-    def test_ibnetdiscover_output_with_grouping_gives_the_same_lab(self):
+    def test_ibnetdiscover_output_with_and_without_grouping_gives_the_same_lab(self):
         """The output of ibnetdiscover --grouping has additional headings, chassis positions and external port numbers, which are ignored."""
         grouped = DISCOVERED.replace("vendid=0x2c9\ndevid", "Chassis 1 (guid 0x2c90200000000)\n\n# Spine Nodes\nvendid=0x2c9\ndevid")
         grouped = grouped.replace("vendid=0x2c9\ncaguid", "\n# Chassis CAs\nNon-Chassis Nodes\n\nvendid=0x2c9\ncaguid")
@@ -271,7 +271,7 @@ class AcceptedTopologies(unittest.TestCase):
         shutil.copy(WEFT, self.weft)
         (self.folder / "tools").symlink_to(HERE.parents[1])
 
-    def test_weftd_accepts_all_topologies(self):
+    def test_weftd_accepts_all_generated_and_imported_topologies(self):
         lab = self.folder / "lab.toml"
         for words in (["fat-tree", "--hosts", "64"], ["fat-tree", "--hosts=648"], ["fat-tree", "--hosts", "8", "--ports", "4"], ["ring", "--switches", "6"],
                       ["torus", "--size", "4x4"], ["torus", "--size", "2x3x4", "--hosts", "100"], ["dragonfly", "--hosts", "72"],

@@ -369,7 +369,7 @@ class WebServerConsoles(unittest.TestCase):
         os.chown(self.paths["node1"], 65534, 65534)
         self.assertEqual(self.status(client), 404)
 
-    def test_consoles_need_the_allow_option_and_the_token(self):
+    def test_reading_a_console_needs_the_allow_option_and_the_access_token(self):
         """If other users may read the pages, consoles need --allow consoles and the token."""
         self.enter(stand_in_lab.lab(self.directory, self.paths))
         client = self.serve("allow+=reading", "allow+=faults")
@@ -384,7 +384,7 @@ class WebServerConsoles(unittest.TestCase):
 
 
 class WebServerChanges(unittest.TestCase):
-    def test_requests_that_change_the_lab_need_the_allow_option_and_the_token(self):
+    def test_requests_that_change_the_lab_need_the_allow_option_and_the_access_token(self):
         with daemon.weftd(WEFTD) as (_, directory), daemon.web(WEFT, directory, "allow+=faults", "interval:=0.2") as address:
             client = Client(address)
             pull = {"link": "sm", "settings": {"state": "down"}}

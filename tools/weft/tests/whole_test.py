@@ -127,7 +127,7 @@ class UntrustedDaemon(unittest.TestCase):
         got = self.ask([Place("a", ["h1"], ["s1"], card_fault=b'{"ok": false, "error": "\\u001b[2J"}\n')], command="card.fault", host="h1")
         self.assertEqual((got["ok"], "\x1b" in got["error"]), (False, False))
 
-    def test_capture_that_starts_after_the_time_limit_is_stopped(self):
+    def test_capture_is_stopped_at_a_daemon_that_does_not_reply_within_the_time_limit(self):
         started = {"links": ["x"]}
         for link, answers in (("all", {"capture_start": started}), ("all", {}), ("h2", {"capture_start": started})):
             with self.subTest(link=link, **answers), unittest.mock.patch.object(whole, "TIME_LIMIT", 1):
@@ -136,7 +136,7 @@ class UntrustedDaemon(unittest.TestCase):
                 got = self.ask([Place("a", ["h1"], ["s1"], fabric_show=SHOWN, **answers), late], command="capture.start", link=link, file="/capture")
                 self.assertEqual((got["ok"], late.connections[0].closed.is_set()), (link == "all" and bool(answers), True))
 
-    def test_refused_change_of_a_trunk_is_undone_at_the_other_end(self):
+    def test_trunk_change_that_one_daemon_refuses_is_undone_at_the_other_daemon(self):
         link = {"name": "s1/1-s2/1", "ends": ["s1/1", "s2/1"], "up": True, "settings": {"mtu": "4096", "loss": "0%", "state": "up", "speed": "QDR"}}
         shown = SHOWN | {"links": [link]}
         places = [Place("a", ["h1"], ["s1"], fabric_show=shown, link_set=link, link_down=link), Place("b", ["h2"], ["s2"], fabric_show=shown)]

@@ -424,7 +424,7 @@ TEST_F(Apply, InvalidLabFileOrDryRunChangesNothing)
 }
 
 // Two concurrent applies through the socket are executed one after the other.
-TEST_F(Apply, ConcurrentAppliesAreSerialised)
+TEST_F(Apply, ConcurrentLabApplyRequestsAreExecutedOneAfterTheOther)
 {
 	Loop loop("control");
 	const auto path = directory_ / "control.sock";

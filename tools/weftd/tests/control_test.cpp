@@ -188,7 +188,7 @@ TEST_F(Control, CountersOfOneOrAllPortsAreReturned)
 
 // A sample has the counters of linked ports by column, the links that are down, and the manager's
 // state. Its size depends only on the lab.
-TEST_F(Control, SampleContainsCountersAndLinksThatAreDown)
+TEST_F(Control, FabricSampleContainsPortCountersAndTheNamesOfDownLinks)
 {
 	fabric::Counters::add(runtime_->fabric().find_port("node1/1")->counters().xmit_packets, 3);
 	runtime_->find_link("sm").set_plugged(false);
@@ -285,7 +285,7 @@ TEST_F(Control, InvalidCaptureRequestsAreRefused)
 }
 
 // The subnet manager sweeps, and can be turned off and on.
-TEST_F(Control, SmSweepSmRenumberAndCardFaultCommandsReturnTheirResults)
+TEST_F(Control, SmCommandsReturnTheManagersStateAndCardFaultCommandReturnsFaultCounts)
 {
 	EXPECT_EQ(result({{"command", "sm.sweep"}})["node"], "sm");
 	EXPECT_EQ(result({{"command", "sm.renumber"}})["node"], "sm");

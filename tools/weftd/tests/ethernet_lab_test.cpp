@@ -137,7 +137,7 @@ protected:
 	std::unique_ptr<ControlSession> session_;
 };
 
-TEST_F(EthernetLab, FabricShowListsEthernetsAndTheirLinks)
+TEST_F(EthernetLab, FabricShowListsEthernetSegmentsAndTheirLinks)
 {
 	const auto shown = ask({{"command", "fabric.show"}});
 	EXPECT_EQ(shown["ethernet"]["switches"][0]["name"], "lan");
@@ -219,7 +219,7 @@ TEST_F(EthernetLab, AppliedLabFileChangesARunningEthernetSegment)
 
 // The attachment is the card's own, not that of an additional network device: it has no socket, and
 // is removed and added together with the card.
-TEST_F(EthernetLab, HostWithAnEthernetCardHasNoSocketForAnotherNetworkDevice)
+TEST_F(EthernetLab, HostWithAnEthernetCardHasNoSocketForAnAdditionalNetworkDevice)
 {
 	const auto with_card = edited(kPair, "name = \"a\"", "name = \"a\"\nmodel = \"amso1100\"");
 	EXPECT_THAT(apply(with_card), ElementsAre(HasSubstr("host a"), "- a/eth0 on Ethernet lan",

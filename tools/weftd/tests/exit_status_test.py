@@ -80,17 +80,17 @@ class ExitStatus(unittest.TestCase):
         self.finished.touch()
         self.check(self.start(ENDPOINTS, REFUSED, {**SHUTDOWN, "at": 2}), 1, "ends: a scheduled event was refused")
 
-    def test_scheduled_events_run_in_real_time(self):
+    def test_scheduled_events_run_at_their_times_without_virtual_time(self):
         began = time.monotonic()
         weftd = self.start(ENDPOINTS, {**REFUSED, "link": "node1", "at": 0.1}, {**SHUTDOWN, "at": 0.5}, finished=False, options=())
         self.check(weftd, 0, "ends: a scheduled event requests it")
         self.assertGreaterEqual(time.monotonic() - began, 0.5)
 
-    def test_scheduled_event_that_is_refused_in_real_time_gives_status_1(self):
+    def test_refused_scheduled_event_gives_status_1_if_weftd_runs_without_virtual_time(self):
         weftd = self.start(ENDPOINTS, {**REFUSED, "at": 0.1}, {**SHUTDOWN, "at": 3600}, finished=False, options=())
         self.check(weftd, 1, "ends: a scheduled event was refused")
 
-    def test_scheduled_events_and_a_state_file_are_refused(self):
+    def test_scheduled_events_cannot_be_combined_with_a_state_file(self):
         weftd = self.start(ENDPOINTS, SHUTDOWN, finished=False, options=("--state", self.folder / "state"))
         _, err = weftd.communicate(timeout=TIME_LIMIT)
         self.assertGreater(weftd.returncode, 100, err)

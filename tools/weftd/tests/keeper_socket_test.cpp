@@ -198,7 +198,7 @@ protected:
 
 // The program receives the connection, and a copy of each message that sets up the session, with
 // its descriptor. It receives no other message.
-TEST_F(KeeperSocketTest, KeeperReceivesTheConnectionAndSetupMessagesOfAClient)
+TEST_F(KeeperSocketTest, KeeperProcessGetsADuplicateOfEachClientSocketAndItsSetupMessages)
 {
 	auto client = connect("node2");
 	const auto greeting = bytes_of(VersionHeader{kVersionMajor, kVersionMinor});
@@ -229,7 +229,7 @@ TEST_F(KeeperSocketTest, KeeperReceivesTheConnectionAndSetupMessagesOfAClient)
 }
 
 // The client gets no reply to messages that another process has answered, and its memory is mapped.
-TEST_F(KeeperSocketTest, RestoredClientKeepsItsDmaMappings)
+TEST_F(KeeperSocketTest, ClientRestoredByTheKeeperProcessKeepsItsDmaMappings)
 {
 	const auto memory = make_memory();
 	notify("restore node1\n" + kVersion);
@@ -254,7 +254,7 @@ TEST_F(KeeperSocketTest, UnknownHostIsRefused)
 
 // A record that is too long or has too many descriptors is ignored, and the client is not adopted
 // without it. The next client is adopted.
-TEST_F(KeeperSocketTest, ClientWithATruncatedRecordIsRefused)
+TEST_F(KeeperSocketTest, ClientIsNotRestoredIfItsRecordFromTheKeeperProcessIsTruncated)
 {
 	notify("restore node1\n" + std::string(kLongest, 'x'));
 	expect_refused("node1");
@@ -273,7 +273,7 @@ TEST_F(KeeperSocketTest, ClientWithATruncatedRecordIsRefused)
 	expect_adopting("node1");
 }
 
-TEST_F(KeeperSocketTest, ClientWithAnInvalidRecordIsRefused)
+TEST_F(KeeperSocketTest, ClientIsNotRestoredIfItsRecordFromTheKeeperProcessIsInvalid)
 {
 	for (const char *record : {"\n", "hello\n", " node1\n", "RESTORE node2\n"}) {
 		notify(record);
@@ -338,7 +338,7 @@ TEST_F(KeeperSocketTest, SecondClientOfACardIsRefused)
 }
 
 // weftd continues without the program, and does not spin on the closed socket.
-TEST_F(KeeperSocketTest, DaemonContinuesAfterTheKeeperExits)
+TEST_F(KeeperSocketTest, DaemonServesClientsAfterTheKeeperProcessExits)
 {
 	auto client = connect("node1");
 	client.greet();
@@ -352,7 +352,7 @@ TEST_F(KeeperSocketTest, DaemonContinuesAfterTheKeeperExits)
 	EXPECT_EQ(next.greet().error(), 0u);
 }
 
-TEST(KeeperOption, KeeperDescriptorThatIsNoSeqpacketSocketIsRefused)
+TEST(KeeperOption, FileDescriptorThatIsNoSeqpacketSocketIsRefused)
 {
 	auto [stream, other] = FakeClient::make_sockets();
 	EXPECT_THROW(KeeperSocket{::dup(stream.get())}, std::system_error);

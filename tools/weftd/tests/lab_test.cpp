@@ -347,7 +347,7 @@ b = "full"
 }
 
 // An end without a number never takes a port that another link names, whatever their order.
-TEST(Lab, LinkEndsWithoutAPortNumberGetPortsThatNoOtherLinkNames)
+TEST(Lab, LinkEndsWithoutAPortNumberDoNotGetPortsThatAnotherLinkSpecifies)
 {
 	const Lab lab = parse_lab(std::string(kTwoNodes) + R"([[link]]
 ends = ["a", "s"]

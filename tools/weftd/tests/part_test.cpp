@@ -89,7 +89,7 @@ std::vector<bool> losses_in(const Lab &lab, const std::filesystem::path &directo
 }
 
 // A link has the same faults in a part of the lab, although it is another one of its links.
-TEST_F(RunningLab, LinkLosesTheSamePacketsInAPartOfTheLabAsInTheWholeLab)
+TEST_F(RunningLab, LinkDropsTheSamePacketsWhetherOneDaemonOrSeveralRunTheLab)
 {
 	std::string text = "name = \"faults\"\ntrunk-key-file = \"trunk.key\"\n";
 	for (const char *const number : {"1", "2"})
@@ -144,7 +144,7 @@ protected:
 	std::unique_ptr<ControlSession> session_;
 };
 
-TEST_F(RunningPart, LinksOfAPartOfALabHaveTheSameNamesAsInTheWholeLab)
+TEST_F(RunningPart, LinkNamesAreTheSameWhetherOneDaemonOrSeveralRunTheLab)
 {
 	EXPECT_THAT(links(), ElementsAre("h3/1-s3/1", "s2/36-s3/35", "s3/36-s1/35"));
 	const json shown = ask({{"command", "fabric.show"}})["result"];

@@ -49,7 +49,7 @@ PlacementGraph torus(std::size_t columns, std::size_t rows)
 }
 
 // The cuts of these graphs are the smallest ones of balanced divisions.
-TEST(Placement, RingsAndToriAreDividedAlongTheFewestEdges)
+TEST(Placement, RingsAndToriAreDividedIntoEqualPartsWithTheFewestCutLinks)
 {
 	PlacementGraph ring;
 	ring.nodes.resize(16);
@@ -66,7 +66,7 @@ TEST(Placement, RingsAndToriAreDividedAlongTheFewestEdges)
 }
 
 // Two groups whose nodes alternate in the file, with one edge between them.
-TEST(Placement, EachGroupOfConnectedNodesGetsOnePlaceInAnyNodeOrder)
+TEST(Placement, EachCliqueIsAssignedToOneDaemonEvenIfNodesOfTwoCliquesAlternate)
 {
 	PlacementGraph graph;
 	graph.nodes.resize(20);
@@ -80,7 +80,7 @@ TEST(Placement, EachGroupOfConnectedNodesGetsOnePlaceInAnyNodeOrder)
 }
 
 // The first place grows to its share, which is one node less than the larger group.
-TEST(Placement, NodesMoveToAnotherPlaceIfThatCutsFewerEdges)
+TEST(Placement, NodesMoveToAnotherDaemonIfThatCutsFewerLinks)
 {
 	PlacementGraph graph;
 	graph.nodes.resize(20);
@@ -93,7 +93,7 @@ TEST(Placement, NodesMoveToAnotherPlaceIfThatCutsFewerEdges)
 	EXPECT_EQ(cut, 0u);
 }
 
-TEST(Placement, NodesStayAtSpecifiedPlaces)
+TEST(Placement, NodesAreAssignedToTheirSpecifiedDaemons)
 {
 	PlacementGraph graph = torus(4, 4);
 	graph.nodes[0].place = 1;
@@ -104,7 +104,7 @@ TEST(Placement, NodesStayAtSpecifiedPlaces)
 	EXPECT_EQ(std::ranges::count(place_of, 0u), 8);
 }
 
-TEST(Placement, EachPlaceGetsANodeIfThereAreEnoughNodes)
+TEST(Placement, EachDaemonGetsANodeIfThereAreEnoughNodes)
 {
 	PlacementGraph graph;
 	graph.nodes.resize(4);

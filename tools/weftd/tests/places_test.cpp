@@ -64,7 +64,7 @@ std::vector<std::string> names(const Things &things)
 	return result;
 }
 
-TEST(Places, InvalidPlacesAreReportedWithTheirLine)
+TEST(Places, InvalidPlaceSectionsOfALabFileAreReportedWithTheirLine)
 {
 	const std::string end = "[[place]]\nname = \"a\"\n";
 	EXPECT_EQ(refusal_of("[[switch]]\nname = \"s\"\nplace = \"x\"\n" + end),
@@ -99,7 +99,7 @@ TEST(Places, InvalidPlacesAreReportedWithTheirLine)
 		    HasSubstr("a lab has at most 64 places"));
 }
 
-TEST(Places, PlaceAddressHasADefaultTcpPort)
+TEST(Places, AddressOfADaemonInTheLabFileHasADefaultTcpPort)
 {
 	EXPECT_EQ(part(two_places(), "a").trunks[0].address.text(), "192.0.2.1:7470");
 	EXPECT_EQ(parse(two_places()).places->places[1].address->text(), "192.0.2.2:5000");
@@ -109,7 +109,7 @@ TEST(Places, PlaceAddressHasADefaultTcpPort)
 }
 
 // Without --place, one daemon runs the whole lab.
-TEST(Places, DaemonWithoutAPlaceRunsTheWholeLabWithoutTrunks)
+TEST(Places, DaemonWithoutThePlaceOptionRunsTheWholeLabWithoutTrunks)
 {
 	const Lab lab = parse(two_places());
 	EXPECT_THAT(names(lab.switches), ElementsAre("s1", "s2", "s3"));
@@ -117,7 +117,7 @@ TEST(Places, DaemonWithoutAPlaceRunsTheWholeLabWithoutTrunks)
 	EXPECT_EQ(lab.part, nullptr);
 }
 
-TEST(Places, DaemonOfAPlaceRunsTheNodesAndTrunkEndsOfThatPlace)
+TEST(Places, DaemonRunsTheNodesAndTrunkEndsThatTheLabFileAssignsToIt)
 {
 	const Lab a = part(two_places(), "a"), b = part(two_places(), "b");
 	EXPECT_THAT(names(a.switches), ElementsAre("s1", "s2"));
@@ -161,7 +161,7 @@ TEST(Places, OnlyTheListeningEndOfATrunkAppliesTheFaultsOfItsLink)
 
 // Names, GUIDs, ports and numbers of each node and link are those of the whole lab, and each one is
 // in one part, or for a trunk in two.
-TEST(Places, EachNodeAndLinkOfALabIsInOnePartOrIsATrunkInTwoParts)
+TEST(Places, EachNodeOfADividedLabIsInOnePartAndEachTrunkInTwoParts)
 {
 	const Lab whole = parse(kRing);
 	for (const std::size_t places : {1u, 2u, 3u}) {
@@ -207,7 +207,7 @@ TEST(Places, EachNodeAndLinkOfALabIsInOnePartOrIsATrunkInTwoParts)
 	}
 }
 
-TEST(Places, SubnetManagerRunsOnlyAtThePlaceOfItsSwitch)
+TEST(Places, SubnetManagerRunsOnlyOnTheDaemonOfItsSwitch)
 {
 	const auto switch_of = [](const std::string &sm) {
 		return parse(two_places() + "[sm]\n" + sm).sm_switch;
@@ -232,7 +232,7 @@ TEST(Places, SubnetManagerRunsOnlyAtThePlaceOfItsSwitch)
 }
 
 // A host may be apart from its switch; its link is then a trunk.
-TEST(Places, StandbySubnetManagerRunsOnlyAtThePlaceOfItsSwitch)
+TEST(Places, StandbySubnetManagerRunsOnlyOnTheDaemonOfItsSwitch)
 {
 	const auto text = std::string(two_places()) + "[sm]\nswitch = \"s1\"\nstandby = \"s3\"\n";
 	const Lab whole = parse(text);
@@ -252,7 +252,7 @@ TEST(Places, StandbySubnetManagerRunsOnlyAtThePlaceOfItsSwitch)
 	EXPECT_NE(b.standby().guid, whole.sm.guid);
 }
 
-TEST(Places, HostAtAnotherPlaceThanItsSwitchIsLinkedByATrunk)
+TEST(Places, HostOnAnotherDaemonThanItsSwitchIsLinkedByATrunk)
 {
 	const Lab b =
 		part(replaced(two_places(), "name = \"h1\"", "name = \"h1\"\nplace = \"b\""), "b");
@@ -264,7 +264,7 @@ TEST(Places, HostAtAnotherPlaceThanItsSwitchIsLinkedByATrunk)
 			      "is 'a'"));
 }
 
-TEST(Places, HostsWithoutASwitchGetThePlaceOfTheirNeighbourOrEthernet)
+TEST(Places, HostWithoutASwitchRunsOnTheDaemonOfItsNeighbourOrEthernetSegment)
 {
 	const auto text = two_places() + R"(
 [[ethernet]]
@@ -292,7 +292,7 @@ ends = ["follows-host", "at-b"]
 	EXPECT_THAT(part(text, "a").attachments, IsEmpty());
 }
 
-TEST(Places, EthernetAcrossSeveralPlacesIsRefused)
+TEST(Places, EthernetSegmentAcrossSeveralDaemonsIsRefused)
 {
 	std::string text = two_places();
 	for (const char *const host : {"h1", "h3"})
@@ -307,7 +307,7 @@ TEST(Places, EthernetAcrossSeveralPlacesIsRefused)
 			      "host 'h3' is at place 'b', but its Ethernet 'lan' is at place 'a'")));
 }
 
-TEST(Places, PlanWithMissingOrInvalidPlacesIsRefused)
+TEST(Places, MissingOrInvalidPlaceSectionsAndOptionsAreRefused)
 {
 	EXPECT_THAT(refusal_of_plan(kRing), HasSubstr("the lab has no [[place]]"));
 	EXPECT_THAT(refusal_of_plan(two_places(), {2, {}}), HasSubstr("has 2 places already"));
@@ -352,7 +352,7 @@ TEST(Places, LabFileWithTwoDaemonsOnOneTcpPortIsRefused)
 	EXPECT_EQ(at(7471, 7470), "");
 }
 
-TEST(Places, TcpPortsOfPlacesThatDoNotListenAreIgnored)
+TEST(Places, TcpPortConflictIsIgnoredIfADaemonListensForNoTrunks)
 {
 	const std::string idle = "[[place]]\nname = \"c\"\naddress = \"192.0.2.1:7471\"\n";
 	const auto text = replaced(replaced(two_places(), "[[place]]", idle + "[[place]]"),
@@ -362,7 +362,7 @@ TEST(Places, TcpPortsOfPlacesThatDoNotListenAreIgnored)
 
 // A program that starts the places chooses free ports, so the plan has none. Without such a
 // program, a place has the default port.
-TEST(Places, PlanHasNoTcpPortIfTheLabFileHasNone)
+TEST(Places, LabPlanContainsNoTrunkTcpPortIfTheLabFileSetsNone)
 {
 	std::string text = kRing;
 	for (const char *const name : {"a", "b", "c"})
@@ -387,7 +387,7 @@ TEST(Places, PlanHasNoTcpPortIfTheLabFileHasNone)
 }
 
 // Discovery goes along the links in the order of ports, see Discovery in sm/discovery.cpp.
-TEST(Places, ExpectedPortsAreListedInTheOrderOfTheSubnetDiscovery)
+TEST(Places, ExpectedPortsOfTheSubnetManagerAreListedInDiscoveryOrder)
 {
 	const Lab lab = parse(kRing);
 	std::vector<ib::Guid> guids;

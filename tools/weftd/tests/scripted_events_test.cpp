@@ -70,7 +70,7 @@ protected:
 	std::vector<std::pair<ScriptedEvents::End, std::string>> ends_;
 };
 
-TEST_F(ScriptedEventsTest, EventsRunAtTheirScheduledTimes)
+TEST_F(ScriptedEventsTest, ScheduledEventsRunAtTheirTimesInVirtualTime)
 {
 	LabRuntime runtime(default_lab(), directory_, &reactor_);
 	ScriptedEvents events(
@@ -112,7 +112,7 @@ TEST_F(ScriptedEventsTest, FirstFailedEventStopsTheScript)
 
 // The events run on the thread of the control loop, and the object is created and destroyed on
 // another one.
-TEST_F(ScriptedEventsTest, ScheduledEventsRunAtTheirTimesInRealTime)
+TEST_F(ScriptedEventsTest, ScheduledEventsRunAtTheirTimesWithoutVirtualTime)
 {
 	LabRuntime runtime(default_lab(), directory_);
 	Loop control("control");

@@ -44,12 +44,12 @@ class ServiceManager(unittest.TestCase):
         self.assertEqual(self.manager.recv(4096), b"STOPPING=1")
         self.assertEqual(process.wait(TIMEOUT), 0)
 
-    def test_ready_and_stopping_are_sent_to_a_notify_socket_with_a_path(self):
+    def test_sd_notify_ready_and_stopping_are_sent_to_a_socket_with_a_path(self):
         path = str(self.folder / "notify.sock")
         self.manager.bind(path)
         self.check(path)
 
-    def test_ready_and_stopping_are_sent_to_an_abstract_notify_socket(self):
+    def test_sd_notify_ready_and_stopping_are_sent_to_an_abstract_socket(self):
         name = f"weft-notify-{uuid.uuid4()}"
         self.manager.bind(f"\0{name}")
         self.check(f"@{name}")

@@ -166,7 +166,7 @@ TEST_F(State, RestartRestoresLinkSettings)
 }
 
 // A client that pulls a cable and plugs it in again may crash in between, and so may weftd.
-TEST_F(State, ChangeRequestedWithoutRecordingIsUndoneByARestart)
+TEST_F(State, LinkDownRequestThatDisablesRecordingIsUndoneByARestart)
 {
 	const json before = shown();
 	result({{"command", "link.down"}, {"link", "a"}, {"record", false}});

@@ -439,7 +439,7 @@ void ipoib_05_packets_arrive_while_another_connection_closes(Test &test)
  * A connection may fail before the REP has been sent: its QP already receives, and the peer may
  * send a packet that is too long. The accepting side continues with the ID, which refuses the REP.
  */
-void ipoib_05_connection_that_fails_before_its_rep_is_rejected(Test &test)
+void ipoib_05_rej_is_sent_if_an_accepted_connection_fails_before_its_rep_is_sent(Test &test)
 {
 	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -510,5 +510,5 @@ CARD_SUITE(ipoib_connected_peers,
 	   KUNIT_CASE(ipoib_03_path_is_queried_again_after_an_sm_change),
 	   KUNIT_CASE(ipoib_06_packet_sent_during_a_mode_change_uses_the_old_or_new_mode),
 	   KUNIT_CASE(ipoib_05_packets_arrive_while_another_connection_closes),
-	   KUNIT_CASE(ipoib_05_connection_that_fails_before_its_rep_is_rejected),
+	   KUNIT_CASE(ipoib_05_rej_is_sent_if_an_accepted_connection_fails_before_its_rep_is_sent),
 	   KUNIT_CASE(ipoib_06_requested_mtu_survives_mode_changes));

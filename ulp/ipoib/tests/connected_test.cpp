@@ -38,7 +38,7 @@ void ipoib_01_packets_of_all_sizes_arrive_over_one_connection(Test &test)
  * Messages whose completions arrive after the last poll and before the arm are all received, on
  * hardware that raises no event for them.
  */
-void notify_09_connected_message_that_arrives_between_poll_and_arm_is_received(Test &test)
+void notify_09_connected_mode_packet_that_arrives_between_cq_poll_and_arm_is_received(Test &test)
 {
 	constexpr unsigned rounds = 30, length = 30'000;
 	BothConnected subnet(SOFT_TASK, SOFT_NOTIFY_REPORTS);
@@ -77,7 +77,8 @@ void notify_02_peer_reconnects_after_arming_the_connection_cq_failed(Test &test)
 }
 
 /* An interface is not opened in connected mode if the CQ of its connections cannot be armed. */
-void notify_02_opening_in_connected_mode_fails_if_the_first_arm_fails(Test &test)
+void notify_02_interface_open_in_connected_mode_fails_if_the_connection_cq_cannot_be_armed(
+	Test &test)
 {
 	Subnet subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -418,17 +419,20 @@ void ipoib_06_device_removal_closes_all_connections(Test &test)
 
 } // namespace
 
-CARD_SUITE(ipoib_connected, KUNIT_CASE(ipoib_09_truncated_packet_is_not_sent_over_a_connection),
-	   KUNIT_CASE(ipoib_01_packets_of_all_sizes_arrive_over_one_connection),
-	   KUNIT_CASE(notify_09_connected_message_that_arrives_between_poll_and_arm_is_received),
-	   KUNIT_CASE(notify_02_peer_reconnects_after_arming_the_connection_cq_failed),
-	   KUNIT_CASE(notify_02_opening_in_connected_mode_fails_if_the_first_arm_fails),
-	   KUNIT_CASE(ipoib_02_peer_in_datagram_mode_gets_only_datagrams),
-	   KUNIT_CASE(ipoib_03_lost_connection_is_reestablished),
-	   KUNIT_CASE(ipoib_04_idle_connections_are_closed),
-	   KUNIT_CASE(ipoib_05_invalid_and_excess_connection_requests_are_rejected),
-	   KUNIT_CASE(ipoib_07_checksums_are_omitted_between_weft_hosts),
-	   KUNIT_CASE(ipoib_07_checksums_are_sent_if_the_receiver_verifies_them),
-	   KUNIT_CASE(ipoib_06_interface_stays_in_its_mode_if_a_mode_change_fails),
-	   KUNIT_CASE(ipoib_02_failed_connection_falls_back_to_datagrams),
-	   KUNIT_CASE(ipoib_06_device_removal_closes_all_connections));
+CARD_SUITE(
+	ipoib_connected, KUNIT_CASE(ipoib_09_truncated_packet_is_not_sent_over_a_connection),
+	KUNIT_CASE(ipoib_01_packets_of_all_sizes_arrive_over_one_connection),
+	KUNIT_CASE(
+		notify_09_connected_mode_packet_that_arrives_between_cq_poll_and_arm_is_received),
+	KUNIT_CASE(notify_02_peer_reconnects_after_arming_the_connection_cq_failed),
+	KUNIT_CASE(
+		notify_02_interface_open_in_connected_mode_fails_if_the_connection_cq_cannot_be_armed),
+	KUNIT_CASE(ipoib_02_peer_in_datagram_mode_gets_only_datagrams),
+	KUNIT_CASE(ipoib_03_lost_connection_is_reestablished),
+	KUNIT_CASE(ipoib_04_idle_connections_are_closed),
+	KUNIT_CASE(ipoib_05_invalid_and_excess_connection_requests_are_rejected),
+	KUNIT_CASE(ipoib_07_checksums_are_omitted_between_weft_hosts),
+	KUNIT_CASE(ipoib_07_checksums_are_sent_if_the_receiver_verifies_them),
+	KUNIT_CASE(ipoib_06_interface_stays_in_its_mode_if_a_mode_change_fails),
+	KUNIT_CASE(ipoib_02_failed_connection_falls_back_to_datagrams),
+	KUNIT_CASE(ipoib_06_device_removal_closes_all_connections));

@@ -131,7 +131,7 @@ void notify_02_transmit_queue_is_restarted_after_arming_its_cq_fails(Test &test)
 }
 
 /* An interface whose CQ cannot be armed does not open, and can be opened later. */
-void notify_02_opening_an_interface_fails_if_the_first_arm_fails(Test &test)
+void notify_02_interface_open_fails_if_its_send_or_receive_cq_cannot_be_armed(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -201,7 +201,7 @@ void address_handles_are_freed_when_the_interface_goes_down(Test &test)
  * A send-only group is kept while it is used. Then the interface leaves it, and its destination is
  * removed.
  */
-void interface_leaves_an_idle_send_only_group(Test &test)
+void interface_leaves_an_idle_send_only_multicast_group(Test &test)
 {
 	constexpr unsigned rounds = 8;
 	Pair pair;
@@ -258,7 +258,7 @@ SOFT_SUITES(ipoib_contract, KUNIT_CASE(ipoib_09_truncated_packet_is_dropped),
 	    KUNIT_CASE(notify_09_datagrams_that_arrive_between_poll_and_arm_are_received),
 	    KUNIT_CASE(notify_02_receive_queue_is_restarted_after_arming_its_cq_fails),
 	    KUNIT_CASE(notify_02_transmit_queue_is_restarted_after_arming_its_cq_fails),
-	    KUNIT_CASE(notify_02_opening_an_interface_fails_if_the_first_arm_fails),
+	    KUNIT_CASE(notify_02_interface_open_fails_if_its_send_or_receive_cq_cannot_be_armed),
 	    KUNIT_CASE(address_handle_is_not_destroyed_before_its_sends_complete),
 	    KUNIT_CASE(address_handles_are_freed_when_the_interface_goes_down),
-	    KUNIT_CASE(interface_leaves_an_idle_send_only_group));
+	    KUNIT_CASE(interface_leaves_an_idle_send_only_multicast_group));

@@ -47,7 +47,7 @@ bool is_joined(const Host &host, const HardwareAddress &address)
  * A user makes the stack listen to 20,000 groups. The first ones, up to the bound, are joined. Each
  * group is visited a few times, by lookups that compare a few groups, and all are left.
  */
-void ipoib_11_work_per_group_does_not_grow_with_the_number_of_groups(Test &test)
+void ipoib_11_work_per_multicast_group_does_not_grow_with_the_number_of_groups(Test &test)
 {
 	constexpr u64 looks_at_each = 4;
 	/* The bound for 8,192 entries in 512 buckets, which no value of the secret comes near. */
@@ -154,7 +154,8 @@ struct Owners {
  * the part of a device's table that is reserved for the kernel. The broadcast group and the
  * all-hosts group are the kernel's.
  */
-void ipoib_11_groups_joined_for_programs_do_not_use_the_kernel_reserve(Test &test)
+void ipoib_11_multicast_joins_of_programs_use_no_device_resources_reserved_for_the_kernel(
+	Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -178,7 +179,9 @@ void ipoib_11_groups_joined_for_programs_do_not_use_the_kernel_reserve(Test &tes
 
 } // namespace
 
-CARD_SUITE(ipoib_multicast,
-	   KUNIT_CASE(ipoib_11_work_per_group_does_not_grow_with_the_number_of_groups),
-	   KUNIT_CASE(ipoib_11_multicast_joins_rejected_by_the_sa_are_retried),
-	   KUNIT_CASE(ipoib_11_groups_joined_for_programs_do_not_use_the_kernel_reserve));
+CARD_SUITE(
+	ipoib_multicast,
+	KUNIT_CASE(ipoib_11_work_per_multicast_group_does_not_grow_with_the_number_of_groups),
+	KUNIT_CASE(ipoib_11_multicast_joins_rejected_by_the_sa_are_retried),
+	KUNIT_CASE(
+		ipoib_11_multicast_joins_of_programs_use_no_device_resources_reserved_for_the_kernel));

@@ -104,7 +104,7 @@ void napi_disabled_in_rcu_section_is_reported(Test &)
 }
 
 /* The budget of a poll is for received packets. */
-void napi_budget_charged_for_sends_is_reported(Test &)
+void napi_poll_that_counts_transmissions_against_its_budget_is_reported(Test &)
 {
 	Interface interface(true);
 	interface.work = 1;
@@ -157,7 +157,7 @@ KUNIT_SUITE(stack_defects, KUNIT_CASE(napi_disabled_twice_is_reported),
 	    KUNIT_CASE(napi_enabled_twice_is_reported),
 	    KUNIT_CASE(napi_deleted_while_enabled_is_reported),
 	    KUNIT_CASE(napi_disabled_in_rcu_section_is_reported),
-	    KUNIT_CASE(napi_budget_charged_for_sends_is_reported),
+	    KUNIT_CASE(napi_poll_that_counts_transmissions_against_its_budget_is_reported),
 	    KUNIT_CASE(leaked_skb_is_reported),
 	    KUNIT_CASE(skb_freed_while_owned_by_the_device_is_reported),
 	    KUNIT_CASE(transmit_completion_of_more_bytes_than_sent_is_reported),

@@ -236,7 +236,7 @@ def librdmacm_programs_connect_two_weft_guests(lab):
 
 
 @test(kernels=(), also=("stock", "plain", "debug"), timeout=600)
-def librdmacm_programs_in_weft_guests_connect_as_client_and_as_server(lab):
+def librdmacm_programs_connect_two_weft_guests_with_either_guest_as_the_server(lab):
     """All programs that the tests of two stacks run also connect two guests with weft's stack, with either guest as the server."""
     with pair(lab, ipv6=True) as nodes:
         check_programs(nodes, ALL)

@@ -173,7 +173,7 @@ def call_at_random(lab, node, calls, limit):
 
 
 @test(kernels=(), also=("um-debug", "debug", "stock"), timeout=4000)
-def random_verbs_and_mads_cause_no_kernel_report_and_no_leak(lab):
+def random_verbs_calls_and_mads_cause_no_kernel_warning_and_no_leak(lab):
     """Random calls of each kind, a million with --full, cause no kernel report and leak nothing. lockdep is still active at the end."""
     with lab.boot(lab.guest("node1", cards=Fabric(lab, PAIR).sockets[:1], allowed=OFTEN_MAPPED)) as (node,):
         load(node, names=WITH_MADS)
@@ -262,7 +262,7 @@ def rdma_cgroup_limits_contexts_and_objects_of_its_processes(lab):
 
 
 @test(kernels=("um-debug",), also=("um",), timeout=60)
-def mmap_of_doorbells_is_refused_if_the_kernel_emulates_mmio(lab):
+def doorbell_mmap_is_refused_and_logged_on_a_kernel_that_emulates_mmio(lab):
     """If the kernel emulates the registers of its devices itself, mapping a page of them is refused, and the log has the reason."""
     with lab.boot(lab.guest("node1", cards=Fabric(lab, PAIR).sockets[:1])) as (node,):
         load(node)

@@ -62,7 +62,7 @@ struct Table : ResourceTable {
  * Blocks stay full, partly full and empty; the remaining objects are found in order, and no number
  * is reused.
  */
-void numbers_of_removed_resources_are_not_reused(Test &test)
+void resource_numbers_are_not_reused_before_wrap_around(Test &test)
 {
 	constexpr u32 count = 3 * NumberBlock::size;
 	struct Objects {
@@ -136,7 +136,7 @@ void resource_numbers_in_use_are_skipped_after_wrap_around(Test &test)
 }
 
 /* A held object stays valid while others are added and removed concurrently. */
-void referenced_resource_stays_valid_while_others_are_added_and_removed(Test &test)
+void referenced_resource_stays_valid_while_other_resources_are_added_and_removed(Test &test)
 {
 	Boxed<Table> table(NumberBlock::last);
 	ASSERT_TRUE(table.there());
@@ -209,7 +209,7 @@ void resource_found_by_number_is_not_destroyed_while_it_is_read(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(explore_resources, KUNIT_CASE(numbers_of_removed_resources_are_not_reused),
+KUNIT_SUITE(explore_resources, KUNIT_CASE(resource_numbers_are_not_reused_before_wrap_around),
 	    KUNIT_CASE(resource_numbers_in_use_are_skipped_after_wrap_around),
-	    KUNIT_CASE(referenced_resource_stays_valid_while_others_are_added_and_removed),
+	    KUNIT_CASE(referenced_resource_stays_valid_while_other_resources_are_added_and_removed),
 	    KUNIT_CASE(resource_found_by_number_is_not_destroyed_while_it_is_read));

@@ -63,7 +63,7 @@ def stream(node1, node2, mebibytes):
 
 
 @test(kernels=("stock",), also=("debug",), timeout=180)
-def ethernet_traffic_resumes_after_loss_link_flaps_rebind_and_reset(lab):
+def ethernet_traffic_resumes_after_packet_loss_link_flaps_driver_rebind_and_reset(lab):
     """Two guests ping and use TCP over their cards: over a lossy link, over a link that went down and up, after rebinding and resetting the driver,
     with another MTU, and after removal. Their RNICs also connect."""
     fabric = Fabric(lab, LAB)

@@ -21,7 +21,7 @@ def bound(guest):
 
 
 @test(kernels=("um-debug",), also=("um", "stock", "debug", "plain"), timeout=120)
-def driver_sends_messages_and_rejects_an_unresponsive_device(lab):
+def driver_sends_messages_and_does_not_bind_to_an_unresponsive_device(lab):
     """The driver sends messages through the device, can be unbound and bound again, and refuses a device that does not respond."""
     fabric = Fabric(lab, LAB)
     with lab.guest("node1", cards=fabric.sockets) as guest:

@@ -331,7 +331,7 @@ void lock_04_tasks_that_share_a_qp_get_all_completions(Test &test)
  * LOCK-01: functions for any context work in a hard interrupt, where sleeping is reported: posting,
  * polling, arming, and mapping the pages of an existing region.
  */
-void lock_01_post_poll_and_arm_of_a_card_can_be_called_in_an_interrupt(Test &test)
+void lock_01_card_driver_posts_requests_and_polls_and_arms_a_cq_in_a_hard_interrupt(Test &test)
 {
 	struct InInterrupt {
 		void run()
@@ -410,7 +410,7 @@ bool is_whole(const rdma_ah_attr &attr)
 }
 
 /* LOCK-04: if one task changes an address, another reads either the old or the new one. */
-void lock_04_query_ah_never_mixes_two_addresses(Test &test)
+void lock_04_query_ah_during_modify_ah_returns_no_mixture_of_old_and_new_address(Test &test)
 {
 	struct Writer {
 		int run()
@@ -446,13 +446,15 @@ void lock_04_query_ah_never_mixes_two_addresses(Test &test)
 
 } // namespace
 
-#define EXPLORED_CASES                                                                             \
-	KUNIT_CASE(card_removal_frees_all_resources),                                              \
-		KUNIT_CASE(failed_probe_frees_all_resources),                                      \
-		KUNIT_CASE(qp_connected_to_itself_receives_its_message),                           \
-		KUNIT_CASE(completion_before_or_after_the_cq_is_armed_wakes_the_waiting_task),     \
-		KUNIT_CASE(cq_armed_after_a_completion_raises_an_event),                           \
-		KUNIT_CASE(cq_rearmed_without_a_poll_raises_an_event_or_reports_missed_events),    \
-		KUNIT_CASE(lock_01_post_poll_and_arm_of_a_card_can_be_called_in_an_interrupt),     \
-		KUNIT_CASE(lock_04_tasks_that_share_a_qp_get_all_completions),                     \
-		KUNIT_CASE(lock_04_query_ah_never_mixes_two_addresses)
+#define EXPLORED_CASES                                                                                   \
+	KUNIT_CASE(card_removal_frees_all_resources),                                                    \
+		KUNIT_CASE(failed_probe_frees_all_resources),                                            \
+		KUNIT_CASE(qp_connected_to_itself_receives_its_message),                                 \
+		KUNIT_CASE(completion_before_or_after_the_cq_is_armed_wakes_the_waiting_task),           \
+		KUNIT_CASE(cq_armed_after_a_completion_raises_an_event),                                 \
+		KUNIT_CASE(cq_rearmed_without_a_poll_raises_an_event_or_reports_missed_events),          \
+		KUNIT_CASE(                                                                              \
+			lock_01_card_driver_posts_requests_and_polls_and_arms_a_cq_in_a_hard_interrupt), \
+		KUNIT_CASE(lock_04_tasks_that_share_a_qp_get_all_completions),                           \
+		KUNIT_CASE(                                                                              \
+			lock_04_query_ah_during_modify_ah_returns_no_mixture_of_old_and_new_address)

@@ -101,7 +101,7 @@ def driver_reports_invalid_completions_and_events_and_continues(lab):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=500)
-def driver_survives_commands_that_hang_complete_twice_or_fail(lab):
+def driver_survives_card_commands_that_never_complete_or_complete_twice_or_fail(lab):
     """A command that never completes, completes twice, or returns an unknown status is survived."""
     with pair(lab) as nodes:
         check_commands(*nodes)
@@ -122,7 +122,7 @@ def driver_resets_the_card_after_a_catastrophic_error(lab):
 
 
 @test(kernels=(), also=("stock", "plain", "debug"), timeout=900)
-def driver_survives_injected_card_faults_with_a_stock_peer(lab):
+def driver_survives_injected_card_faults_when_the_peer_runs_the_debian_rdma_stack(lab):
     """The driver survives all of these faults if the peer is on Debian's stack."""
     with pair(lab, stock_peer=True) as nodes:
         check_completions_and_events(*nodes)
@@ -210,7 +210,7 @@ def driver_survives_random_card_faults(lab):
 
 
 @test(kernels=(), also=("stock", "plain", "debug"), timeout=300)
-def driver_survives_random_card_faults_with_a_stock_peer(lab):
+def driver_survives_random_card_faults_when_the_peer_runs_the_debian_rdma_stack(lab):
     """The driver survives random faults under traffic to a peer on Debian's stack."""
     with pair(lab, stock_peer=True) as nodes:
         check_random(lab, *nodes)

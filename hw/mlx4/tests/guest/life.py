@@ -148,7 +148,7 @@ def card_recovers_from_pci_errors(lab):
 
 
 @test(kernels=(), also=("stock", "plain", "debug"), timeout=300)
-def requests_of_a_stock_peer_fail_if_the_card_is_removed_fails_or_is_reset(lab):
+def peer_on_the_debian_stack_gets_error_completions_if_the_card_fails_or_is_removed_or_reset(lab):
     """When the card is removed, fails or is reset by FLR under traffic from a peer on Debian's stack, the peer's requests complete with an error.
     The card also works with INTx."""
     with pair(lab, stock_peer=True) as (ours, theirs, _):

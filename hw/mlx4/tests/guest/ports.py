@@ -97,6 +97,6 @@ def both_ports_carry_traffic(lab):
 
 
 @test(kernels=(), also=("stock", "plain", "debug"), timeout=300)
-def both_ports_carry_traffic_with_the_stock_stack(lab):
+def both_ports_carry_traffic_to_a_peer_on_the_debian_rdma_stack(lab):
     """Both ports carry traffic to a peer on Debian's stack."""
     check_both_ports(lab, stock_peer=True)

@@ -120,7 +120,7 @@ protected:
 
 // The client keeps its memory and its interrupt pin. It gets no reply twice, and the device is in
 // its state after power-on.
-TEST_F(ClientAdoption, AdoptedClientKeepsItsDmaMappingsAndInterruptEventfd)
+TEST_F(ClientAdoption, ClientOfAFormerServerProcessKeepsItsDmaMappingsAndInterruptEventfd)
 {
 	const auto file = make_memory(2 * kPage), event = make_event();
 	note_version();
@@ -152,7 +152,7 @@ TEST_F(ClientAdoption, AdoptedClientKeepsItsDmaMappingsAndInterruptEventfd)
 }
 
 // When the client disconnects, its memory and descriptors are released, and the keeper is notified.
-TEST_F(ClientAdoption, DisconnectOfAnAdoptedClientRemovesItsDmaMappings)
+TEST_F(ClientAdoption, DmaMappingsOfAClientOfAFormerServerProcessAreRemovedWhenItDisconnects)
 {
 	const auto file = make_memory(kPage);
 	note_version();
@@ -184,7 +184,7 @@ TEST_F(ClientAdoption, DmaMappingsAboveTheLimitAreRefused)
 
 // Messages that are malformed, too short, repeated, or without their descriptor have no effect.
 // Later messages do.
-TEST_F(ClientAdoption, InvalidSetupMessagesAreIgnored)
+TEST_F(ClientAdoption, InvalidMessagesAreSkippedWhenTheSetupOfAnAdoptedClientIsReplayed)
 {
 	const auto file = make_memory(kPage), event = make_event();
 	setup_.push_back({Bytes(), {}});
@@ -234,7 +234,7 @@ TEST_F(ClientAdoption, ClientWithAnotherProtocolVersionIsDisconnected)
 
 // A card that fails while it receives the memory loses its client. Its caller continues, because it
 // also hands over the clients of other cards.
-TEST_F(ClientAdoption, CardFailureDuringAdoptionDisconnectsOnlyItsClient)
+TEST_F(ClientAdoption, CardFailureDuringAdoptionDisconnectsTheClientButAdoptDoesNotThrow)
 {
 	const auto file = make_memory(kPage);
 	device_.fail_next_memory_change = true;
@@ -272,7 +272,7 @@ TEST_F(ClientAdoption, ClientIsRefusedWhileItsCardCannotBeReset)
 }
 
 // The same holds if the client's session cannot be created, so that there is no connection yet.
-TEST_F(ClientAdoption, ClientIsRefusedIfItsSessionCannotBeCreated)
+TEST_F(ClientAdoption, AdoptedClientIsDisconnectedIfAllocationOfItsSessionFails)
 {
 	class NoMemory final : public pci::Protocol
 	{

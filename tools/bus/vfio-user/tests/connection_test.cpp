@@ -154,7 +154,7 @@ TEST_F(ClientConnection, DeviceExceptionClosesTheConnection)
 
 // If a device cannot be created again, the server retries until it succeeds. Meanwhile the device
 // has no guest.
-TEST_F(ClientConnection, FailedDeviceCreationIsRetried)
+TEST_F(ClientConnection, FailedDeviceCreationIsRetriedUntilItSucceeds)
 {
 	device_.fail_next_write = true;
 	device_.failing_resets = ~0u;
@@ -283,7 +283,7 @@ TEST_F(ClientConnection, NumberOfLogLinesPerClientIsLimited)
 
 // A client that does not read its replies is disconnected once they exceed the limit. They must not
 // use more memory or block the loop.
-TEST_F(ClientConnection, ClientThatDoesNotReadIsDisconnected)
+TEST_F(ClientConnection, ClientThatDoesNotReadItsRepliesIsDisconnected)
 {
 	const auto request = bytes_of(RegionAccess{0, 0, kMaxDataTransfer});
 	bool dropped = false;

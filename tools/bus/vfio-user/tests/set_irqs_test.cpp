@@ -64,7 +64,7 @@ TEST_F(SetIrqsMessage, EventfdsCanBeRemovedFromVectors)
 
 // An interrupt of a vector without a descriptor is pending, and is delivered once there is one. It
 // is dropped if MSI-X is disabled or the device is reset.
-TEST_F(SetIrqsMessage, PendingInterruptIsDeliveredWhenItsEventfdIsSet)
+TEST_F(SetIrqsMessage, PendingMsixInterruptIsDeliveredWhenAnEventfdIsAssignedToItsVector)
 {
 	enable_msix();
 	device_.host().raise_msix(0);

@@ -76,7 +76,7 @@ protected:
 };
 
 // The channel requests an acknowledgement, and returns after it has arrived.
-TEST_F(ChannelTest, CallWaitsForTheAcknowledgementOfThePeer)
+TEST_F(ChannelTest, VringCallWaitsForTheAcknowledgementOfTheFrontend)
 {
 	bool answered = false;
 	environment_.on_wait = [&] {
@@ -93,7 +93,7 @@ TEST_F(ChannelTest, CallWaitsForTheAcknowledgementOfThePeer)
 	EXPECT_FALSE(channel_->call(1));
 }
 
-TEST_F(ChannelTest, CallFailsWithoutAMatchingReply)
+TEST_F(ChannelTest, VringCallFailsWithoutAMatchingAcknowledgement)
 {
 	ASSERT_TRUE(channel_);
 	environment_.on_wait = [] { return false; };

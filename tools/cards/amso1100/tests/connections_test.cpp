@@ -235,7 +235,7 @@ INSTANTIATE_TEST_SUITE_P(All, Amso1100Flaps,
 					   std::pair(80, 20)));
 
 // tshark decodes the captured traffic, and verifies the checks of each layer.
-TEST_F(Amso1100Connections, TsharkDecodesTheStream)
+TEST_F(Amso1100Connections, TsharkFindsNoErrorInACapturedIwarpConnection)
 {
 	if (!iwarp::testing::has_tshark())
 		GTEST_SKIP() << "tshark is missing";
@@ -446,7 +446,7 @@ TEST_F(Amso1100Connections, StagZeroFromThePeerIsRejected)
 }
 
 // A receive that is too small completes with that error, and the other receives are flushed.
-TEST_F(Amso1100Connections, OversizedMessageTerminatesTheConnection)
+TEST_F(Amso1100Connections, SendLargerThanThePostedReceiveFailsTheReceiveAndResetsTheConnection)
 {
 	establish();
 	b.receive(server.qp, 1, {server.piece(0, 99)});
@@ -657,7 +657,7 @@ TEST_F(Amso1100Connections, RepeatedConnectAndAcceptAreRefused)
 
 // The QP is destroyed while it connects. The host gets one connect event, and reads it before the
 // reply.
-TEST_F(Amso1100Connections, CardRepliesToQpDestroyAfterTheHostHasReadTheConnectEvent)
+TEST_F(Amso1100Connections, ReplyToQpDestroyIsDelayedUntilTheHostHasReadTheConnectEvent)
 {
 	set({}, false);
 	a.connect(client.qp, kAddressB, kPort);
@@ -700,7 +700,7 @@ TEST_F(Amso1100Connections, QueuePairIsReusableOnlyAfterTheHostHasReadItsEvents)
 }
 
 // After TERM the card writes nothing, even if space for a delayed message becomes available.
-TEST_F(Amso1100Connections, CardWritesNoEventAfterATermRequest)
+TEST_F(Amso1100Connections, CardWritesNoEventsAfterTheDriverHasShutTheRnicDownWithTerm)
 {
 	for (unsigned i = 0; i < 300; ++i) {
 		a.connect(client.qp, 0x0b000009, kPort);

@@ -236,7 +236,7 @@ TEST_F(Amso1100Ethernet, TransmitRingWrapsAround)
 
 // If the thread of the Ethernet segment is busy, the card waits and no frame is lost. If the
 // segment is removed meanwhile, the card stops waiting.
-TEST_F(Amso1100Ethernet, CardStopsTransmittingWhileTheEthernetSegmentHasNoQueueSpace)
+TEST_F(Amso1100Ethernet, CardStopsTransmittingWhileTheQueueOfTheEmulatedEthernetSegmentIsFull)
 {
 	Loop slow("slow", Loop::Mode::manual);
 	cable_.reset();
@@ -291,7 +291,7 @@ TEST_F(Amso1100Ethernet, CardDoesNoDmaWithoutBusMastering)
 	ASSERT_TRUE(host_.loop().run_until([&] { return sent_.size() == 1; }));
 }
 
-TEST_F(Amso1100Ethernet, FramesToOtherUnicastAddressesAreDropped)
+TEST_F(Amso1100Ethernet, UnicastFramesNotAddressedToTheEthernetInterfaceAreDropped)
 {
 	for (unsigned i = 0; i < 4; ++i)
 		give(i);
@@ -318,7 +318,7 @@ TEST_F(Amso1100Ethernet, FramesToOtherUnicastAddressesAreDropped)
 
 // A frame is dropped if there is no buffer, or if the buffer is too small or invalid. The next one
 // arrives.
-TEST_F(Amso1100Ethernet, FramesWithoutASuitableBufferAreDropped)
+TEST_F(Amso1100Ethernet, FramesAreDroppedIfTheNextReceiveBufferIsMissingInvalidOrTooSmall)
 {
 	from_cable(frame_to(own(), 60, 1));
 	ASSERT_TRUE(host_.loop().run_until([&] { return counted("missed") == 1; }));

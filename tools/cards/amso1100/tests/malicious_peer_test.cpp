@@ -137,7 +137,7 @@ public:
 
 // Silent peers do not count towards the host's backlog, and do not use up the card's connections,
 // however many there are.
-TEST_F(Amso1100MaliciousPeer, PeersWithoutMpaRequestDoNotExhaustTheListenBacklog)
+TEST_F(Amso1100MaliciousPeer, PeersThatSendNoMpaRequestDoNotExhaustTheListenBacklog)
 {
 	// The objects of the host must outlive the connections.
 	const auto leave = [](tcp::testing::Client *client) {

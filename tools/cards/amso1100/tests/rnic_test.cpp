@@ -193,7 +193,7 @@ TEST_F(Amso1100Rnic, FullReplyQueueDelaysRepliesWithoutLoss)
 
 // Requests without a context get no reply, and requests before INIT or after TERM are ignored. An
 // invalid index is not used.
-TEST_F(Amso1100Rnic, RequestsBeforeInitOrAfterTermAreIgnored)
+TEST_F(Amso1100Rnic, RequestsBeforeTheInitMessageOrAfterTheTermMessageAreIgnored)
 {
 	fill(MessageId::rnic_open);
 	ring();

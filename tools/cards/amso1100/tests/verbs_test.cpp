@@ -107,7 +107,7 @@ TEST_F(Amso1100Verbs, ArmedCompletionQueueNotifiesOnce)
 }
 
 // However often the queue is armed, there is at most one unread hint for it.
-TEST_F(Amso1100Verbs, RearmedCompletionQueueHasAtMostOneUnreadHostHint)
+TEST_F(Amso1100Verbs, RepeatedArmingLeavesAtMostOneUnreadHostHintPerCompletionQueue)
 {
 	Cq cq = create_cq(512);
 	Qp qp = create_qp(cq, cq);
@@ -319,7 +319,7 @@ TEST_F(Amso1100Verbs, NumberOfListenersIsLimited)
 	EXPECT_EQ(result(try_listen(0, 5000)), Status::insufficient_resources);
 }
 
-TEST_F(Amso1100Verbs, NumberOfAddressesIsLimited)
+TEST_F(Amso1100Verbs, NumberOfIpAddressesOfAnRnicIsLimited)
 {
 	for (std::uint32_t i = 2; i <= 16; ++i)
 		ASSERT_EQ(configure(rnic, 1, 0x0a000000 | i), Status::ok);

@@ -126,7 +126,7 @@ TEST_F(Example, InvalidRequestDoesNotAffectOtherRequests)
 }
 
 // A driver that violates a rule makes the card fail until it is reset.
-TEST_F(Example, DriverErrorFailsTheCardUntilReset)
+TEST_F(Example, DriverErrorPutsTheCardIntoTheFailedStateUntilReset)
 {
 	const auto fails = [&](std::uint64_t queue, std::uint32_t count) {
 		ring(queue, count);
@@ -175,7 +175,7 @@ TEST_F(Example, PartialRegisterAccessesAreIgnored)
 }
 
 // The only fault of the card: it drops as many interrupts as requested, and no more.
-TEST_F(Example, InterruptLostFaultDropsTheRequestedNumberOfInterrupts)
+TEST_F(Example, InjectedInterruptLossDropsTheRequestedNumberOfInterrupts)
 {
 	EXPECT_FALSE(card_->arm_fault("a-headache", 1));
 	EXPECT_FALSE(card_->randomise_faults(1, 1));

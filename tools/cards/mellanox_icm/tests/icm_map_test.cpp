@@ -91,7 +91,7 @@ TEST(IcmMap, NumberOfMappingsIsLimited)
 
 // Removing or replacing a page in the middle of a piece splits the piece. A change that would
 // exceed the limit is refused and has no effect.
-TEST(IcmMap, MappingIsNotSplitIfThatWouldExceedTheMaximumNumberOfMappings)
+TEST(IcmMap, MapAndUnmapAreRefusedIfASplitWouldExceedTheMaximumNumberOfMappings)
 {
 	IcmMap icm;
 	ASSERT_TRUE(icm.map(0, 0, 8 * 4096));

@@ -103,7 +103,7 @@ TEST(CommandInterface, CommandCompletionEventReportsTokenStatusAndResult)
 	EXPECT_EQ(driver.host.take_interrupts(0), 0u) << "not armed again";
 }
 
-TEST(CommandInterface, DestroyingMissingObjectsSucceeds)
+TEST(CommandInterface, TeardownCommandsSucceedEvenIfTheObjectDoesNotExist)
 {
 	TinyDriver driver;
 	for (const bool up : {false, true}) {

@@ -90,7 +90,7 @@ TEST_F(CompletionQueueTest, ArmNextFiresImmediatelyIfACqeIsUnpolled)
 	EXPECT_EQ(events(), 0u) << "all polled";
 }
 
-TEST_F(CompletionQueueTest, CqeRaisesOneEventEvenIfTheCqIsRearmedBeforePolling)
+TEST_F(CompletionQueueTest, RearmingTheCqBeforePollingRaisesNoSecondEventForTheSameCqe)
 {
 	driver.arm(cq, uar::cq_arm_next, 0);
 	post(0, true);
@@ -156,7 +156,7 @@ TEST_F(CompletionQueueTest, DoorbellMayBeWrittenAsTwoDwords)
 	EXPECT_EQ(events(), 1u);
 }
 
-TEST_F(CompletionQueueTest, DoorbellOnAnotherUarPageIsDropped)
+TEST_F(CompletionQueueTest, CqDoorbellOnAUarPageOtherThanThatOfTheCqIsDropped)
 {
 	post();
 	driver.host.write<std::uint64_t>(
@@ -228,7 +228,7 @@ TEST_F(CompletionQueueTest, EventIsRaisedWhenTheModerationPeriodEnds)
 	EXPECT_TRUE(driver.host.loop().run_until([&] { return (seen += events()) == 1; }));
 }
 
-TEST_F(CompletionQueueTest, ResizedQueueContinuesInTheNewBuffer)
+TEST_F(CompletionQueueTest, CqesAfterTheResizeCqeAreWrittenToTheNewBuffer)
 {
 	// 5 entries are in the first lap of the old queue, and 20 in the second. Both numbers fit
 	// both sizes.
@@ -260,7 +260,7 @@ TEST_F(CompletionQueueTest, ResizedQueueContinuesInTheNewBuffer)
 // The command that creates the CQ initialises only the first half of its entries. Each entry that
 // is written initialises another one, so that the next entry always belongs to the card when the
 // driver reads it.
-TEST_F(CompletionQueueTest, CqesOfTheSecondHalfOfALargeCqAreInitialisedAsTheCqFills)
+TEST_F(CompletionQueueTest, NextCqeIsHardwareOwnedEvenIfOnlyHalfOfALargeCqWasInitialisedAtCreation)
 {
 	constexpr unsigned log_size = limits::kLogMarkedEntries + 1, log_page = 23;
 	constexpr std::uint32_t size = 1u << log_size;

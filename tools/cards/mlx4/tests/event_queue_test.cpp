@@ -103,7 +103,7 @@ TEST_F(EventQueueTest, EventQueueOverrunSetsTheStatusInItsContext)
 }
 
 // A driver may wait for an event that was lost, so it must be notified of the loss.
-TEST_F(EventQueueTest, EventQueueOverrunIsReportedToAnotherEventQueueOrTheErrorBuffer)
+TEST_F(EventQueueTest, EqOverrunIsReportedToTheEqSelectedByMapEqOrInTheErrorBufferIfThatEqIsFull)
 {
 	const auto error = [&] { return driver.host.read<std::uint32_t>(0, limits::kErrorBuffer); };
 	driver.immediate(Opcode::map_eq, TinyDriver::kCompletionEq,

@@ -83,7 +83,7 @@ TEST_F(FaultsTest, EachInjectedEqeFaultCorruptsItsField)
 	EXPECT_FALSE(event()) << "an event that looks like none";
 }
 
-TEST_F(FaultsTest, CommandFaultsLoseDuplicateOrMisreportCommands)
+TEST_F(FaultsTest, InjectedCommandFaultsReturnAWrongStatusOrRaiseTheCompletionEventTwice)
 {
 	arm(Fault::command_status);
 	EXPECT_EQ(static_cast<unsigned>(driver.command(Opcode::nop).status), 0xbdu);

@@ -349,7 +349,7 @@ TEST_F(ManagementTest, CardAnswersADirectedRouteSmpOnlyIfTheRouteEndsAtTheCard)
 
 // The driver of an untrusted guest may read its own node, but not change the node description or
 // become a subnet manager.
-TEST(UntrustedCard, DriverCannotManageTheSubnet)
+TEST(UntrustedCard, DriverOfAnUntrustedGuestCannotSetPortInfoPkeysNodeDescriptionGuidOrIsSmBit)
 {
 	TinyDriver driver(1, {}, false);
 	driver.bring_up_events();

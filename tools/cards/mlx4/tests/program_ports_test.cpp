@@ -155,7 +155,7 @@ public:
 	const std::shared_ptr<Program> program = std::make_shared<Program>();
 };
 
-TEST_F(ProgramOnACard, DirectedRouteSmpIsAnsweredByThePeer)
+TEST_F(ProgramOnACard, DirectedRouteSmpSentByAHostProgramIsAnsweredByTheLinkPeer)
 {
 	send(smp({1}, ib::attr_node_info));
 	EXPECT_EQ(node_guid(), kPeerGuid);
@@ -177,7 +177,7 @@ TEST_F(ProgramOnACard, SmpToTheCardsOwnLidIsAnsweredByTheCard)
 	EXPECT_EQ(node_guid(), kCardGuid);
 }
 
-TEST_F(ProgramOnACard, GmpIsSentFromTheCardsLid)
+TEST_F(ProgramOnACard, GmpSentByAHostProgramHasTheLidOfTheCardAsSourceLid)
 {
 	activate();
 	access().send_mad(to(kPeerLid, ib::qpn_gsi), 0, ping(1));
@@ -187,7 +187,7 @@ TEST_F(ProgramOnACard, GmpIsSentFromTheCardsLid)
 	EXPECT_EQ(got->mad.header.mgmt_class, kPing);
 }
 
-TEST_F(ProgramOnACard, MadsAreDeliveredToTheProgramBeforeTheDriver)
+TEST_F(ProgramOnACard, HostProgramReceivesOnlyMadsForWhichItHasRegistered)
 {
 	activate();
 	ASSERT_TRUE(peer.mads.send(to(kOwnLid, ib::qpn_gsi), ping(2)));
@@ -201,13 +201,13 @@ TEST_F(ProgramOnACard, MadsAreDeliveredToTheProgramBeforeTheDriver)
 	EXPECT_EQ(program->received.size(), 1u);
 }
 
-TEST_F(ProgramOnACard, RequestsForTheCardsAgentAreNotDeliveredToTheProgram)
+TEST_F(ProgramOnACard, NodeInfoRequestIsAnsweredByTheCardAndNotDeliveredToTheHostProgram)
 {
 	EXPECT_TRUE(peer.ask({1}, ib::MadMethod::get, ib::attr_node_info));
 	EXPECT_TRUE(program->received.empty());
 }
 
-TEST_F(ProgramOnACard, SmInfoRequestByDirectedRouteIsAnsweredByTheProgram)
+TEST_F(ProgramOnACard, DirectedRouteSmInfoRequestIsAnsweredByTheHostProgram)
 {
 	program->on_receive = [&](const ib::Mad &request) {
 		ib::Mad response = request;
@@ -220,7 +220,7 @@ TEST_F(ProgramOnACard, SmInfoRequestByDirectedRouteIsAnsweredByTheProgram)
 	EXPECT_EQ(answer->header.hop_ptr, 0);
 }
 
-TEST_F(ProgramOnACard, TrapRepressIsNotDeliveredToTheProgram)
+TEST_F(ProgramOnACard, TrapRepressSmpIsNotDeliveredToTheHostProgram)
 {
 	activate();
 	ib::Mad repress{};
@@ -234,7 +234,7 @@ TEST_F(ProgramOnACard, TrapRepressIsNotDeliveredToTheProgram)
 	EXPECT_TRUE(program->received.empty());
 }
 
-TEST_F(ProgramOnACard, IsSmBitSetByAProgramStaysSetAfterSetPortAndCardReset)
+TEST_F(ProgramOnACard, IsSmBitThatAHostProgramHasSetSurvivesSetPortAndCardReset)
 {
 	EXPECT_FALSE(is_sm());
 	access().set_is_sm(true);
@@ -249,7 +249,7 @@ TEST_F(ProgramOnACard, IsSmBitSetByAProgramStaysSetAfterSetPortAndCardReset)
 	EXPECT_FALSE(is_sm());
 }
 
-TEST_F(ProgramOnACard, IsSmBitSetByTheDriverRemainsAfterAProgramClearsItsIsSmBit)
+TEST_F(ProgramOnACard, ClearingTheIsSmBitByAHostProgramDoesNotClearTheIsSmBitOfTheDriver)
 {
 	Mailbox in(64, 0);
 	SetPort::capability_mask.set(in.data(), ib::port_cap_is_sm);

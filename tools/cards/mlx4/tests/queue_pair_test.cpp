@@ -64,7 +64,7 @@ public:
 	Mailbox mailbox, rtr, rts;
 };
 
-TEST_F(QueuePairTest, TransitionsSetRequiredFieldsWithoutOptMaskBits)
+TEST_F(QueuePairTest, RequiredQpFieldsAreSetByTransitionsEvenIfTheOptMaskIsZero)
 {
 	to_rts();
 	EXPECT_EQ(qp().state, QpState::rts);

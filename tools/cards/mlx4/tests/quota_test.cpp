@@ -236,7 +236,7 @@ TEST_F(Quota, MappedIcmPagesMustBeInGuestMemory)
 
 // Mapping writes nothing, however many pages are mapped. Data in a mapped page is not accepted as a
 // key, neither before the table is initialised nor after the page was replaced.
-TEST_F(Quota, MappingIcmDoesNotWriteTheMappedPagesOrCreateValidKeys)
+TEST_F(Quota, MapIcmNeitherWritesTheMappedPagesNorAcceptsTheirContentsAsMptEntries)
 {
 	MptEntry key{};
 	MptEntry::region.set(key.bytes, 1);

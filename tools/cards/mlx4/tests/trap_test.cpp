@@ -287,7 +287,7 @@ TEST_F(TrapTest, TrapRepressRequiresTheMkey)
 	EXPECT_TRUE(repress(trap->smp, 0x77));
 }
 
-TEST_F(TrapTest, TrapRepressPassedByTheDriverStopsTheTrap)
+TEST_F(TrapTest, TrapRepressForwardedByTheDriverThroughMadIfcStopsTheTrap)
 {
 	violate(ib::trap_bad_pkey);
 	const auto trap = next();

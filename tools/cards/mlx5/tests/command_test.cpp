@@ -140,7 +140,7 @@ TEST_F(Mlx5Commands, InitialisationCommandsOutOfOrderAreRefused)
 }
 
 // The counter shows a developer which requests of a new driver the card does not support.
-TEST_F(Mlx5Commands, UnsupportedCommandsAndCapabilityQueriesAreCounted)
+TEST_F(Mlx5Commands, RefusedCommandsAndRefusedCapabilityQueriesAreCountedAsUnsupported)
 {
 	driver.enable();
 	EXPECT_EQ(driver.command(static_cast<Opcode>(0x92f)).status, Status::bad_opcode);
@@ -162,7 +162,7 @@ TEST_F(Mlx5Commands, CommandsWithShortInputsOrOutputsAreRefused)
 }
 
 // iPXE's driver uses the first 256 bytes of a page.
-TEST_F(Mlx5Commands, PartsOfCapabilityPagesCanBeQueriedAndSet)
+TEST_F(Mlx5Commands, QueryHcaCapAndSetHcaCapAcceptACapabilityPageTruncatedTo256Bytes)
 {
 	constexpr std::size_t least_query = HcaCap::offset + HcaCap::least;
 	driver.enable();
@@ -193,7 +193,7 @@ TEST_F(Mlx5Commands, PartsOfCapabilityPagesCanBeQueriedAndSet)
 }
 
 // iPXE's driver has space for a part of the port's context.
-TEST_F(Mlx5Commands, PartOfTheVirtualPortsContextCanBeQueried)
+TEST_F(Mlx5Commands, QueryHcaVportContextReturnsATruncatedContextIfTheOutputIsShort)
 {
 	using hw::mlx5::VportContext;
 	driver.bring_up();
@@ -208,7 +208,7 @@ TEST_F(Mlx5Commands, PartOfTheVirtualPortsContextCanBeQueried)
 }
 
 // iPXE's driver sends 16 as the length of these commands, and the context in the mailbox.
-TEST_F(Mlx5Commands, QpTransitionsReadTheContextFromTheMailboxForAnyInputLength)
+TEST_F(Mlx5Commands, QpTransitionsAcceptAnInputLengthOf16IfTheContextIsInTheMailbox)
 {
 	using hw::mlx5::QpContext;
 	driver.bring_up();

@@ -172,7 +172,7 @@ TEST_F(Mlx5EnhancedIpoib, InvalidSendQueuesAreRefused)
 }
 
 // A send queue has a number like a queue pair, but commands for queue pairs refuse it.
-TEST_F(Mlx5EnhancedIpoib, InvalidSqStateTransitionsAndQpCommandsAreRefused)
+TEST_F(Mlx5EnhancedIpoib, InvalidSqStateTransitionsAreRefusedAndQpCommandsRefuseSqNumbers)
 {
 	const auto cq = driver.make_cq(4);
 	const auto queue = driver.make_sq(cq.number, 0);
@@ -431,7 +431,7 @@ TEST_F(Mlx5EnhancedTraffic, DatagramIsSteeredToTheReceiveQueue)
 	EXPECT_EQ(drops(1), 0u);
 }
 
-TEST_F(Mlx5EnhancedTraffic, DatagramWithoutAFittingReceiveIsDroppedAndCounted)
+TEST_F(Mlx5EnhancedTraffic, DatagramThatFitsNoPostedReceiveIsDroppedAndCounted)
 {
 	steer_to(direct(0));
 	send(RawDriver::ipv4(6, 1, 2, 3, 4), 64);

@@ -87,7 +87,7 @@ TEST_F(Mlx5Faults, EachInjectedEqeFaultCorruptsOnlyItsField)
 	EXPECT_EQ(Eqe::number.get(entry.bytes), two.number);
 }
 
-TEST_F(Mlx5Faults, CommandFaultsLoseOrMisreportCommands)
+TEST_F(Mlx5Faults, InjectedCommandFaultsLeaveACommandUncompletedOrReturnAWrongStatus)
 {
 	arm(Fault::command_lost);
 	driver.prepare(Bytes(16), 16);
@@ -106,7 +106,7 @@ TEST_F(Mlx5Faults, CommandFaultsLoseOrMisreportCommands)
 	EXPECT_EQ(driver.card.faults().struck(Fault::command_nth), 1u);
 }
 
-TEST_F(Mlx5Faults, CommandFaultReportsACommandTwice)
+TEST_F(Mlx5Faults, InjectedCommandFaultRaisesTheCommandCompletionEventTwice)
 {
 	std::uint64_t entries_of_commands = 0;
 	ASSERT_NE(driver.make_eq(4, 1ull << 0x0a, 3, entries_of_commands), 0u);

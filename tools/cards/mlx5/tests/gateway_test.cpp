@@ -121,7 +121,7 @@ public:
 	TinyDriver driver;
 };
 
-TEST_F(Mlx5Gateway, SecondProgramCannotLockALockedGateway)
+TEST_F(Mlx5Gateway, SecondProgramCannotLockTheGatewayUntilTheFirstHasUnlockedIt)
 {
 	const std::uint32_t first = get(gateway::counter), second = get(gateway::counter);
 	EXPECT_NE(first, 0u);
@@ -158,7 +158,7 @@ TEST(Mlx5GatewayTime, UnusedGatewayIsUnlockedAfterTenSeconds)
 	EXPECT_EQ(driver.card.capability_read(gateway::semaphore), 2u);
 }
 
-TEST_F(Mlx5Gateway, DeviceIdIsReadThroughTheAddressSpaceOfRegisters)
+TEST_F(Mlx5Gateway, DeviceIdInTheCrSpaceIsReadableButNotWritable)
 {
 	ASSERT_TRUE(select(gateway::Space::registers));
 	EXPECT_EQ(load(gateway::device_id), gateway::connectx_5);
@@ -349,7 +349,7 @@ TEST_F(Mlx5Gateway, DriverCanRestrictTheEnabledPortSpeeds)
 }
 
 // iPXE limits the speed, and then a subnet manager does. DISABLE_HCA ends only iPXE's limit.
-TEST_F(Mlx5Gateway, DisableHcaDoesNotResetRatesSetByASubnetManager)
+TEST_F(Mlx5Gateway, SpeedsAndWidthsSetByASubnetManagerRemainAfterDisableHca)
 {
 	constexpr unsigned two = ib::speed_sdr | ib::speed_ddr;
 	driver.enable();

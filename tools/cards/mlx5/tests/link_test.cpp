@@ -79,7 +79,7 @@ public:
 };
 
 // Programs may poll the state of the port by MADs for as long as it is down.
-TEST_F(Mlx5Link, LinkComesUpWithinFiveSecondsWhileTheDriverPollsPkeys)
+TEST_F(Mlx5Link, ReadingPkeysRepeatedlyDoesNotDelayLinkUpBeyondFiveSeconds)
 {
 	EXPECT_FALSE(driver.port.enabled());
 	const auto begin = driver.host.loop().now();
@@ -94,7 +94,7 @@ TEST_F(Mlx5Link, LinkComesUpWithinFiveSecondsWhileTheDriverPollsPkeys)
 	EXPECT_FALSE(driver.port.enabled());
 }
 
-TEST_F(Mlx5Link, LinkComesUpWhenTheDriverReadsThePkeysAfterAnEvent)
+TEST_F(Mlx5Link, LinkStaysDownUntilTheDriverHasReadThePkeyTableTwiceAfterAPkeyEvent)
 {
 	read_pkeys(kLastBlock, 4 * kBlockEntries);
 	EXPECT_EQ(events(hw::mlx5::port_change::pkey), 0u) << "there is no QP1 yet";

@@ -83,7 +83,7 @@ TEST_F(Mlx5Memory, MemoryRegionMayStartWithinAPage)
 	EXPECT_EQ(resolve(key, ~std::uint64_t{0}, 2), MemoryError::bounds);
 }
 
-TEST_F(Mlx5Memory, AccessWithAWrongMkeyVariantRightPdOrQpIsRefused)
+TEST_F(Mlx5Memory, AccessWithAWrongMkeyVariantPdOrQpOrWithoutTheAccessRightIsRefused)
 {
 	MkeyContext given = context(MkeyMode::pages, 0, 4096);
 	MkeyContext::remote_write.set(given.bytes, 0);
@@ -205,7 +205,7 @@ TEST_F(Mlx5Memory, KlmEntriesNeedLocalAccessRights)
 
 // When a region's key is invalidated, the transport must end packets in flight that use it through
 // a window (Engine::key_gone()).
-TEST_F(Mlx5Memory, InvalidatedMkeyIsReportedOnlyIfItWasAccessedThroughAKlmMkey)
+TEST_F(Mlx5Memory, TransportIsNotifiedOfAnInvalidatedMkeyOnlyIfItWasAccessedThroughAKlmMkey)
 {
 	MemoryKeys &memory = driver.card.context()->memory;
 	const std::uint32_t region = make(context(MkeyMode::pages, 0, 4096), pages({0x200000}));

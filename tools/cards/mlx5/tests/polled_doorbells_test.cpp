@@ -160,7 +160,7 @@ TEST_F(Mlx5PolledDoorbells, AllUarPagesExceptTheFirstAreMappable)
 	EXPECT_GE(driver.command(Opcode::alloc_uar).number(), limits::kFirstPolledUar);
 }
 
-TEST_F(Mlx5PolledDoorbells, EventQueueOnAMappedPageIsRefused)
+TEST_F(Mlx5PolledDoorbells, CreateEqRefusesAUarPageThatTheGuestCanMap)
 {
 	EqContext context{};
 	EqContext::log_size.set(context.bytes, 4);
@@ -177,7 +177,7 @@ TEST_F(Mlx5PolledDoorbells, EventQueueOnAMappedPageIsRefused)
 	EXPECT_EQ(create(), Status::ok);
 }
 
-TEST_F(Mlx5PolledDoorbells, StoreToAMappedUarPageStartsRequests)
+TEST_F(Mlx5PolledDoorbells, WritingASendDoorbellToAMappedUarPageStartsTheSendQueue)
 {
 	const auto cq = driver.make_cq(4);
 	const auto [one, two] = driver.make_pair(cq);
@@ -206,7 +206,7 @@ TEST_F(Mlx5PolledDoorbells, SendQueuesAreProcessedEvenIfTheirDoorbellsAreOverwri
 	EXPECT_TRUE(driver.run_until_entry(cq, queues - 1));
 }
 
-TEST_F(Mlx5PolledDoorbells, FirstCqArmTakesEffectIfItsDoorbellIsOverwritten)
+TEST_F(Mlx5PolledDoorbells, FirstCqArmTakesEffectEvenIfItsDoorbellIsOverwritten)
 {
 	const auto cq = driver.make_cq(4), other = driver.make_cq(4);
 	const auto [one, two] = driver.make_pair(cq);
@@ -220,7 +220,7 @@ TEST_F(Mlx5PolledDoorbells, FirstCqArmTakesEffectIfItsDoorbellIsOverwritten)
 	EXPECT_EQ(events(), 1u);
 }
 
-TEST_F(Mlx5PolledDoorbells, LaterCqArmTakesEffectIfItsDoorbellIsOverwritten)
+TEST_F(Mlx5PolledDoorbells, LaterCqArmTakesEffectEvenIfItsDoorbellIsOverwritten)
 {
 	const auto cq = driver.make_cq(4), other = driver.make_cq(4);
 	const auto [one, two] = driver.make_pair(cq);
@@ -282,7 +282,7 @@ TEST_F(Mlx5PolledDoorbells, DoorbellsInAMappedUarPageCannotStartQueuesOfOtherUar
 	complete(one, cq, 0);
 }
 
-TEST_F(Mlx5PolledDoorbells, ResetQueuePairStartsAtItsFirstRequest)
+TEST_F(Mlx5PolledDoorbells, SendQueueIsProcessedFromIndexZeroAfterTheQpWasReset)
 {
 	const auto cq = driver.make_cq(4);
 	const auto [one, two] = driver.make_pair(cq);
@@ -309,7 +309,7 @@ TEST_F(Mlx5PolledDoorbells, AllocatedUarPageIsZeroed)
 	EXPECT_EQ(place(page, 0x100).load(), 0u);
 }
 
-TEST_F(Mlx5PolledDoorbells, NewUarFileIsCreatedWhenTheGuestDisconnectsButNotOnReset)
+TEST_F(Mlx5PolledDoorbells, UarPagesGetANewBackingFileWhenTheGuestDisconnectsButNotOnABusReset)
 {
 	const auto inode = [&] {
 		struct stat status{};
@@ -342,7 +342,7 @@ TEST_F(Mlx5PolledDoorbells, CqArmIsDetectedWhileManySendDoorbellsAreRung)
 	EXPECT_EQ(events(), 1u);
 }
 
-TEST_F(Mlx5PolledDoorbells, SendQueueIsProcessedIfAnotherSendQueueIsCreatedDuringPolling)
+TEST_F(Mlx5PolledDoorbells, SendQueueIsProcessedEvenIfAnotherSendQueueIsCreatedDuringPolling)
 {
 	const auto cq = driver.make_cq(4);
 	std::vector<TinyDriver::Qp> qps;
@@ -354,7 +354,7 @@ TEST_F(Mlx5PolledDoorbells, SendQueueIsProcessedIfAnotherSendQueueIsCreatedDurin
 	EXPECT_TRUE(driver.run_until_entry(cq, 0));
 }
 
-TEST_F(Mlx5PolledDoorbells, CqArmIsDetectedIfAnotherCqIsCreatedDuringPolling)
+TEST_F(Mlx5PolledDoorbells, CqArmIsDetectedEvenIfAnotherCqIsCreatedDuringPolling)
 {
 	std::vector<TinyDriver::Cq> cqs;
 	for (unsigned i = 0; i < kManyQueues; ++i)
@@ -370,7 +370,7 @@ TEST_F(Mlx5PolledDoorbells, CqArmIsDetectedIfAnotherCqIsCreatedDuringPolling)
 	EXPECT_TRUE(driver.host.loop().run_until([&] { return events() == 2; }));
 }
 
-TEST_F(Mlx5PolledDoorbells, DoorbellRecordsArePolledIfTheMappedUarFileIsUnknown)
+TEST_F(Mlx5PolledDoorbells, DoorbellRecordsArePolledIfTheBackingFileOfTheMappedUarPagesIsUnknown)
 {
 	forget_file();
 	const auto cq = driver.make_cq(4);
@@ -385,7 +385,8 @@ TEST_F(Mlx5PolledDoorbells, DoorbellRecordsArePolledIfTheMappedUarFileIsUnknown)
 
 // The numbers of queues are those at which one pass ends, and such that the last pass of a round
 // ends within a page.
-TEST_F(Mlx5PolledDoorbells, ManyDoorbellRecordsArePolledInPassesIfTheMappedUarFileIsUnknown)
+TEST_F(Mlx5PolledDoorbells,
+       PollingManyDoorbellRecordsIsDividedIntoPassesIfTheUarBackingFileIsUnknown)
 {
 	for (const unsigned queues : {64u, 150u}) {
 		SCOPED_TRACE(queues);
@@ -422,7 +423,7 @@ TEST_F(Mlx5PolledDoorbells, DoorbellWritesAreProcessedIfTheUarPageIsNotMapped)
 	EXPECT_EQ(driver.card.activity().send_doorbells, 1u);
 }
 
-TEST_F(Mlx5PolledDoorbells, NoDoorbellIsPolledWithoutQueues)
+TEST_F(Mlx5PolledDoorbells, CardStopsPollingDoorbellsAfterAllQueuesWereDestroyed)
 {
 	const auto cq = driver.make_cq(4);
 	const auto qp = driver.make_qp(QpService::rc, cq);

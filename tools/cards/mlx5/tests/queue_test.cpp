@@ -136,7 +136,7 @@ TEST_F(Mlx5Queues, UnknownOpcodesFailWithALocalQpError)
 }
 
 // A request that is larger than what the doorbell record has posted is not read.
-TEST_F(Mlx5Queues, PartlyPostedWqeCompletesWithAnError)
+TEST_F(Mlx5Queues, SendWqeWithMoreBlocksThanTheDoorbellRecordPostsCompletesWithAnError)
 {
 	using hw::mlx5::WqeControl;
 	const auto cq = driver.make_cq(4);
@@ -172,7 +172,7 @@ TEST_F(Mlx5Queues, ReceiveCqeHasTheLengthAndWqeIndex)
 
 // QP1 has another number on the card, but packets name it by 1 at both ends. Other QPs may send on
 // its behalf.
-TEST_F(Mlx5Queues, Qp1PacketsCarryQpNumberOne)
+TEST_F(Mlx5Queues, PacketsBetweenQp1sHaveSourceAndDestinationQpNumberOne)
 {
 	using hw::mlx5::WqeDatagram;
 	const auto cq = driver.make_cq(4);
@@ -249,7 +249,7 @@ TEST_F(Mlx5Queues, LsoSendsAreSegmented)
 	EXPECT_EQ(received, 3u);
 }
 
-TEST_F(Mlx5Queues, DoorbellsOnOtherUarPagesAreDropped)
+TEST_F(Mlx5Queues, SendDoorbellOnAUarPageOtherThanThatOfTheQpIsDropped)
 {
 	const auto cq = driver.make_cq(4);
 	const auto [one, two] = driver.make_pair(cq);
@@ -263,7 +263,7 @@ TEST_F(Mlx5Queues, DoorbellsOnOtherUarPagesAreDropped)
 	EXPECT_TRUE(driver.run_until_entry(cq, 0));
 }
 
-TEST_F(Mlx5Queues, CqOverrunFailsTheQueueAndItsQueuePairs)
+TEST_F(Mlx5Queues, CqOverrunRaisesACqErrorEventAndSetsTheStatusOfTheCq)
 {
 	const auto cq = driver.make_cq(1);
 	const auto [one, two] = driver.make_pair(cq);
@@ -280,7 +280,7 @@ TEST_F(Mlx5Queues, CqOverrunFailsTheQueueAndItsQueuePairs)
 
 // The last entry in the old buffer reports the change. Later completions are written to the new
 // buffer, from the next index on.
-TEST_F(Mlx5Queues, ResizedCqContinuesInTheNewBuffer)
+TEST_F(Mlx5Queues, LaterCqesOfAResizedCqAreWrittenToTheNewBuffer)
 {
 	using hw::mlx5::CqContext;
 	auto cq = driver.make_cq(2);

@@ -98,7 +98,7 @@ TEST(Mlx5Headers, Ipv4AndIpv6HeadersAreParsed)
 	EXPECT_EQ(FlowHeaders::tcp_source.get(part.bytes), 0u);
 }
 
-TEST(Mlx5Headers, HeadersOfTruncatedPacketsAreZero)
+TEST(Mlx5Headers, FieldsOfTruncatedHeadersAreParsedAsZero)
 {
 	for (const Bytes &whole : {RawDriver::ipv4(6, 1, 2, 3, 4), ipv6(17)})
 		for (std::size_t size = 0; size <= whole.size(); ++size) {

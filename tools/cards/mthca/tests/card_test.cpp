@@ -231,7 +231,7 @@ TEST_F(Mthca, InjectedFaultsOccurTheRequestedNumberOfTimes)
 
 // An untrusted guest can read its own node, but cannot change it or set a node description. The
 // card itself answers the subnet manager, and notifies the driver of changes by a single event.
-TEST(UntrustedMthca, DriverCannotManageTheSubnet)
+TEST(UntrustedMthca, DriverOfAnUntrustedGuestCannotSetThePkeyTableGuidOrIsSmBit)
 {
 	TinyDriver driver(false);
 	driver.bring_up();
@@ -529,7 +529,7 @@ TEST_F(MthcaTraffic, ErrorStateFlushesEachRequest)
 
 // A completion that does not fit puts the CQ into the error state, which raises one event, and then
 // the QP. Entries that have not been polled stay.
-TEST_F(MthcaTraffic, CqOverrunFailsTheQueueAndItsQueuePairs)
+TEST_F(MthcaTraffic, CqOverrunFailsTheCqAndTheQpAndRaisesOneEventForEach)
 {
 	const std::uint64_t data = driver.allocate(4096);
 	const auto send = [&] {
@@ -560,7 +560,7 @@ TEST_F(MthcaTraffic, CqOverrunFailsTheQueueAndItsQueuePairs)
 
 // After a resize the CQ continues in the new buffer at the next index. A size that is too small is
 // refused, and the old buffer stays.
-TEST_F(MthcaTraffic, ResizedCqContinuesInTheNewBuffer)
+TEST_F(MthcaTraffic, FirstCqeAfterAResizeIsWrittenToTheNewBufferAtTheNextIndex)
 {
 	const std::uint64_t data = driver.allocate(4096);
 	const auto send = [&] {
@@ -653,7 +653,7 @@ public:
 
 // Once the driver's QP0 can receive, a TrapRepress is for the driver, which passes it to the card's
 // agent. Programs of the host get only SMPs that the agent does not handle, such as SMInfo.
-TEST_F(Mthca, TrapRepressIsNotDeliveredToPrograms)
+TEST_F(Mthca, HostProgramReceivesSmInfoRequestsButNoTrapRepress)
 {
 	driver.bring_up();
 	hw::mthca::InitIb init{};

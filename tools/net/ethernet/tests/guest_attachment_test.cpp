@@ -123,7 +123,7 @@ public:
 
 constexpr Address kA = 0x02000000000a, kB = 0x02000000000b;
 
-TEST_F(EthernetGuestAttachment, AcceptsFragmentedFrames)
+TEST_F(EthernetGuestAttachment, AcceptsFramesWhoseBytesArriveInTwoParts)
 {
 	Client a = connect("a"), b = connect("b");
 	const Bytes bytes = wire(*frame_to(kBroadcast, kA, 'x'));
@@ -248,7 +248,7 @@ TEST_F(EthernetGuestAttachment, SecondGuestIsRefusedWhileTheFirstIsConnected)
 	EXPECT_FALSE(third.closed());
 }
 
-TEST_F(EthernetGuestAttachment, AttachmentsCanBeAddedAndRemoved)
+TEST_F(EthernetGuestAttachment, GuestCanReconnectAfterItsAttachmentWasRemovedAndAddedAgain)
 {
 	Client a = connect("a"), b = connect("b");
 	EXPECT_THROW(network->remove_switch("lan"), std::invalid_argument);

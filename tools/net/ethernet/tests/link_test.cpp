@@ -203,7 +203,7 @@ TEST_F(EthernetLink, FramesLostAtLinkDownDoNotDelayFramesSentAfterLinkUp)
 }
 
 // A frame that waits to be overtaken is still delayed and duplicated.
-TEST_F(EthernetLink, FramesHeldForReorderingAreStillDelayedAndDuplicated)
+TEST_F(EthernetLink, ReorderingFaultDoesNotCancelTheDelayOrDuplicationOfAFrame)
 {
 	set({.delay = 100ms, .reordering = 1});
 	send(a, 'x');
@@ -220,7 +220,7 @@ TEST_F(EthernetLink, FramesHeldForReorderingAreStillDelayedAndDuplicated)
 
 // If many bytes are due at once, they are delivered in parts, so that the readers' output is
 // written in between.
-TEST_F(EthernetLink, ManyFramesDueAtTheSameTimeAreDeliveredInSeveralIterations)
+TEST_F(EthernetLink, ManyFramesDueAtTheSameTimeAreDeliveredInSeveralEventLoopIterations)
 {
 	set({.delay = 5ms});
 	for (int i = 0; i < 100; ++i)

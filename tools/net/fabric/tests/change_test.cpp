@@ -53,7 +53,7 @@ TEST(TopologyChange, RemovedLinkCanBeAddedAgain)
 
 // A port with a link cannot be removed. A removed port gets its counters back when it is added
 // again under its name.
-TEST(TopologyChange, RemovedPortCanBeAddedAgainWithItsCounters)
+TEST(TopologyChange, PortThatIsRemovedAndAddedAgainHasItsOldCounters)
 {
 	Fabric fabric;
 	Port &a = fabric.add_port("a");

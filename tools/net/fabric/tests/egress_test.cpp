@@ -109,7 +109,7 @@ struct Route {
 
 // The thread that returns a credit sends a limited number of packets, and other threads send the
 // rest in order.
-TEST(Egress, ThreadThatReturnsACreditSendsALimitedNumberOfPackets)
+TEST(Egress, ThreadThatReturnsACreditSendsALimitedNumberOfQueuedPackets)
 {
 	Fabric fabric;
 	Route route(fabric, "a");
@@ -120,7 +120,7 @@ TEST(Egress, ThreadThatReturnsACreditSendsALimitedNumberOfPackets)
 }
 
 // A thread that sends is not kept busy by other threads that add packets as fast as it sends them.
-TEST(Egress, ThreadStopsSendingAtItsPacketBudgetWhilePacketsAreAdded)
+TEST(Egress, ThreadStopsSendingAtItsPacketBudgetEvenIfMorePacketsAreQueuedMeanwhile)
 {
 	constexpr std::uint32_t last = 20000;
 	Fabric fabric;

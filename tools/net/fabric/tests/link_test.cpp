@@ -193,7 +193,7 @@ TEST_F(TwoNodes, DelayPreservesTheOrderOfPackets)
 }
 
 // A packet that waits for another one to overtake it in vain still has the delay of the link.
-TEST_F(TwoNodes, PacketHeldForReorderingIsStillDelayed)
+TEST_F(TwoNodes, ReorderingFaultDoesNotCancelTheDelayOfAPacket)
 {
 	link.set_faults({.delay = 60ms, .reordering = 1});
 	const auto begin = std::chrono::steady_clock::now();
@@ -203,7 +203,7 @@ TEST_F(TwoNodes, PacketHeldForReorderingIsStillDelayed)
 }
 
 // A packet that waits to be overtaken is still duplicated.
-TEST_F(TwoNodes, PacketHeldForReorderingIsStillDuplicated)
+TEST_F(TwoNodes, ReorderingFaultDoesNotCancelTheDuplicationOfAPacket)
 {
 	link.set_faults({.duplication = 1, .reordering = 1});
 	ASSERT_EQ(Sent::done, send(1));

@@ -51,7 +51,7 @@ public:
 } // namespace
 
 /* Splitting a run gives the same packets as sending them one by one. */
-TEST(PacketRun, PacketsSplitFromARunEqualPacketsSentSeparately)
+TEST(PacketRun, PacketsSplitFromAMultiPacketRunEqualIndividuallyBuiltPackets)
 {
 	constexpr unsigned count = 4;
 	std::vector<std::byte> bytes(count * kMtu);
@@ -81,7 +81,7 @@ TEST(PacketRun, PacketsSplitFromARunEqualPacketsSentSeparately)
 /*
  * A link with faults splits a run, and a link without faults does not. The counters are the same.
  */
-TEST(PacketRun, LinkWithFaultsDeliversThePacketsOfARunSeparately)
+TEST(PacketRun, LinkWithConfiguredFaultsSplitsAMultiPacketRunIntoSinglePackets)
 {
 	std::vector<std::byte> bytes(5 * kMtu);
 	std::uint64_t data[2];
@@ -111,7 +111,7 @@ TEST(PacketRun, LinkWithFaultsDeliversThePacketsOfARunSeparately)
 }
 
 /* Packets in the middle of a run for which there is no credit stay with the sender. */
-TEST(PacketRun, PacketsOfARunBeyondTheCreditsStayWithTheSender)
+TEST(PacketRun, SenderKeepsThePacketsOfAMultiPacketRunForWhichItHasNoCredits)
 {
 	std::vector<std::byte> bytes(5 * kMtu);
 	Fabric fabric;

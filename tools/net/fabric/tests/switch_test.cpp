@@ -166,7 +166,7 @@ TEST_F(OneSwitch, ForwardsUnicastOnlyIfBothPortsAreActiveAndTheLidIsRouted)
 }
 
 // VL15 needs no port state, P_Key or credit, so it is only for SMPs.
-TEST_F(OneSwitch, PacketsOtherThanSmpsOnVl15AreDropped)
+TEST_F(OneSwitch, Vl15PacketsThatAreNotSmpsAreDropped)
 {
 	PacketNode c(fabric.add_port("c"));
 	PacketNode node(b);
@@ -190,7 +190,7 @@ TEST_F(OneSwitch, PacketsOtherThanSmpsOnVl15AreDropped)
 }
 
 // Responses and traps of an untrusted guest are forwarded, its requests are dropped.
-TEST_F(OneSwitch, RestrictedPortForwardsOnlySmpResponsesAndTraps)
+TEST_F(OneSwitch, PortOfAnUntrustedGuestForwardsOnlySmpResponsesAndTraps)
 {
 	MadNode guest(b, 0x200);
 	sw.restrict_management(2);

@@ -338,13 +338,13 @@ TEST_F(ResponseRefusal, MatchingReadResponseIsAccepted)
 	EXPECT_FALSE(b.end);
 }
 
-TEST_F(ResponseRefusal, ReadResponseToAnotherStagIsRefused)
+TEST_F(ResponseRefusal, ReadResponseToAnStagOtherThanRequestedIsRefused)
 {
 	deliver(response(data, kBase, false, kWriteOnly));
 	expect(errors::kTaggedInvalidStag);
 }
 
-TEST_F(ResponseRefusal, ReadResponseAtAnotherOffsetIsRefused)
+TEST_F(ResponseRefusal, ReadResponseAtAnOffsetOtherThanRequestedIsRefused)
 {
 	deliver(response(data, kBase + 1, false));
 	expect(errors::kTaggedBounds);

@@ -49,7 +49,7 @@ class MpaModes : public ::testing::TestWithParam<Route>
 {
 };
 
-TEST_P(MpaModes, MessagesArriveIntactInAllMpaModes)
+TEST_P(MpaModes, MessagesArriveIntactWithMpaMarkersAtNeitherOneOrBothEnds)
 {
 	const Route way = GetParam();
 	Pair pair(initiator({.markers = way.markers_a, .crc = way.crc}),
@@ -86,7 +86,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, MpaModes,
 					   Route{true, false, true, 7},
 					   Route{false, true, false, 1}));
 
-TEST(Stream, SolicitedAndInvalidateSendsAreReportedToTheReceiver)
+TEST(Stream, ReceiverLearnsWhetherASendWasSolicitedAndWhichStagItInvalidated)
 {
 	Pair pair;
 	auto &[a, b] = pair;
@@ -135,7 +135,7 @@ TEST(Stream, AllMessagesArriveIfBothSidesSendConcurrently)
 }
 
 // RFC 5044 section 7.1.2: the responder cannot know when the initiator is ready.
-TEST(Stream, ResponderSendsAfterTheInitiatorsFirstMessage)
+TEST(Stream, ResponderSendsNothingBeforeItHasReceivedAMessageFromTheInitiator)
 {
 	Pair pair;
 	auto &[a, b] = pair;
@@ -312,7 +312,7 @@ TEST(Stream, CloseWithAnOutstandingRdmaReadIsReportedAsAConnectionLoss)
 }
 
 // If the peer answers no Reads, a Read would wait forever, and so would all later requests.
-TEST(Stream, RdmaReadFromAPeerWithZeroIrdClosesTheStream)
+TEST(Stream, PostingAnRdmaReadClosesTheStreamIfThePeerNegotiatedZeroIrd)
 {
 	Pair pair(initiator({.revision = 2, .enhanced = Enhanced{.ird = 4, .ord = 4}}),
 		  {.start = {.revision = 2}, .ird = 0, .ord = 4});

@@ -284,7 +284,7 @@ TEST_F(IwarpTcp, AbortIsReportedToThePeerAsConnectionLost)
 }
 
 // A carrier without an owner stores no data and reports nothing.
-TEST_F(IwarpTcp, ReceivedDataIsNotWrittenToMemoryAfterTheOwnerHasDetached)
+TEST_F(IwarpTcp, DataForAStreamWhoseQpHasDetachedIsNotWrittenToMemory)
 {
 	establish();
 	const Bytes before = server.regions[kRemote].bytes;

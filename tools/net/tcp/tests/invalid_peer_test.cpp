@@ -204,7 +204,7 @@ TEST_F(TcpPeer, DuplicateAcksTriggerRetransmission)
 	EXPECT_TRUE(from_stack().empty());
 }
 
-TEST_F(TcpPeer, FinAfterMissingDataIsDeferred)
+TEST_F(TcpPeer, FinIsProcessedOnlyAfterTheMissingDataBeforeItHasArrived)
 {
 	establish();
 	const Bytes bytes{1, 2, 3, 4};
@@ -264,7 +264,7 @@ TEST_F(TcpPeer, ReceivedDataIsAcknowledgedDuringZeroWindowProbes)
 }
 
 // The peer may have received everything, and only its ACK was lost.
-TEST_F(TcpPeer, AckAndRstAfterATimeoutHaveTheHighestSentSequenceNumber)
+TEST_F(TcpPeer, AckAndRstSentDuringRetransmissionUseTheHighestSequenceNumberSentSoFar)
 {
 	establish();
 	EXPECT_TRUE(server.connection->write(Bytes(3 * 1460, 1)));
@@ -318,7 +318,7 @@ TEST_F(TcpPeer, ConnectionTimesOutIfZeroWindowProbesAreNotAnswered)
 
 // Data that is sent after a closed window has opened has all its retries and a new timeout, however
 // often the window was probed.
-TEST_F(TcpPeer, RetransmissionLimitIsResetWhenAZeroWindowOpens)
+TEST_F(TcpPeer, DataSentAfterAZeroWindowOpensGetsItsFullNumberOfRetransmissions)
 {
 	establish();
 	Segment shut = segment(kAck, 1001, own);
@@ -343,7 +343,7 @@ TEST_F(TcpPeer, RetransmissionLimitIsResetWhenAZeroWindowOpens)
 
 // After a timeout, data that has already arrived is sent again. The ACKs for it trigger no further
 // retransmission.
-TEST_F(TcpPeer, AcksOfRetransmissionsTriggerNoRetransmission)
+TEST_F(TcpPeer, DuplicateAcksCausedByRetransmittedSegmentsTriggerNoFastRetransmit)
 {
 	establish();
 	EXPECT_TRUE(server.connection->write(Bytes(5 * 1460, 1)));
@@ -358,7 +358,7 @@ TEST_F(TcpPeer, AcksOfRetransmissionsTriggerNoRetransmission)
 }
 
 // A peer that still has an older connection gets a RST.
-TEST_F(TcpPeer, SynAckForAnotherConnectionIsReset)
+TEST_F(TcpPeer, UnacceptableAckInSynSentStateIsAnsweredWithRst)
 {
 	Client client;
 	client.connection = stack.connect({kPeer, 90}, client);
@@ -384,7 +384,7 @@ TEST_F(TcpPeer, SynAckForAnotherConnectionIsReset)
 }
 
 // No byte is stored twice. A short segment replaces only its own range.
-TEST_F(TcpPeer, OutOfOrderDataIsStoredOnce)
+TEST_F(TcpPeer, BytesOfOverlappingOutOfOrderSegmentsAreStoredOnlyOnce)
 {
 	establish();
 	const Bytes bytes(1460, 9);
@@ -449,7 +449,7 @@ TEST_F(TcpPeer, NumberOfHalfOpenConnectionsIsLimited)
 }
 
 // An honest client with a single half-open connection can still establish it.
-TEST_F(TcpPeer, HalfOpenConnectionsOfTheBusiestPeerAreEvicted)
+TEST_F(TcpPeer, SynFloodFromOneAddressDoesNotEvictAHalfOpenConnectionFromAnotherAddress)
 {
 	Segment honest = segment(kSyn, 5000);
 	honest.source = 999;
@@ -471,7 +471,7 @@ TEST_F(TcpPeer, HalfOpenConnectionsOfTheBusiestPeerAreEvicted)
 // The same applies to spoofed addresses: a flood of SYNs from more invented addresses than the
 // limit of half-open connections does not prevent a client with a real address from completing its
 // handshake.
-TEST_F(TcpPeer, HalfOpenConnectionsOfSpoofedPeersAreEvicted)
+TEST_F(TcpPeer, SynFloodFromSpoofedAddressesDoesNotEvictTheHalfOpenConnectionOfARealClient)
 {
 	constexpr Ip network = kOwn & 0xffff0000;
 	stack.add_address(network + 0x0101, 0xffff0000);
@@ -523,7 +523,7 @@ TEST_F(TcpPeer, TimeWaitConnectionsAreEvictedFirst)
 }
 
 // The connection is removed even if its user cannot be notified.
-TEST_F(TcpPeer, ConnectionIsRemovedEvenIfItsEndedCallbackThrows)
+TEST_F(TcpPeer, AbortedConnectionIsRemovedEvenIfTheCallbackOfItsUserThrows)
 {
 	struct Failing final : User {
 		void connected() override {}
@@ -538,7 +538,7 @@ TEST_F(TcpPeer, ConnectionIsRemovedEvenIfItsEndedCallbackThrows)
 }
 
 // A listener's captures are destroyed only after its callback has returned.
-TEST_F(TcpPeer, ListenerCanStopListeningInItsCallback)
+TEST_F(TcpPeer, AcceptCallbackThatStopsItsListenerIsDestroyedOnlyAfterItReturns)
 {
 	auto kept = std::make_shared<int>(1);
 	const std::weak_ptr<int> watched = kept;
@@ -555,7 +555,7 @@ TEST_F(TcpPeer, ListenerCanStopListeningInItsCallback)
 	EXPECT_TRUE(watched.expired());
 }
 
-TEST_F(TcpPeer, SegmentsForUnknownConnectionsAreReset)
+TEST_F(TcpPeer, AllSegmentsExceptRstForUnknownConnectionsAreAnsweredWithRst)
 {
 	Segment stray = segment(kAck, 5, 77);
 	say(stray);
@@ -672,7 +672,7 @@ TEST_F(TcpPeer, NeighboursInUseAreNotEvicted)
 
 // Only addresses of the own network become neighbours, and packets to other addresses are not
 // answered.
-TEST_F(TcpPeer, PacketsToOtherAddressesAreIgnored)
+TEST_F(TcpPeer, ArpFromAnInvalidMacAndPingFromAnInvalidAddressAreNotAnswered)
 {
 	const auto ask = [&](Mac mac, Ip sender) {
 		sent.clear();

@@ -76,7 +76,7 @@ TEST(TrunkFrame, IcrcErrorOfAPacketIsPreservedByTheTrunkEncoding)
 	EXPECT_TRUE(received->icrc_error());
 }
 
-TEST(TrunkFrame, RunOf16PacketsIsUnchangedByTheTrunkEncoding)
+TEST(TrunkFrame, RunOf16ConsecutivePacketsIsUnchangedByTheTrunkEncoding)
 {
 	const Packet sent = write_run(16, 4096);
 	const auto received = read_packet(body_of(*make_packet_frame(sent)));

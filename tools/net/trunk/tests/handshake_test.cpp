@@ -130,7 +130,7 @@ TEST(TrunkHandshake, EachConnectionHasNewSessionKeys)
 	EXPECT_NE(key_of_connection(), key_of_connection());
 }
 
-TEST(TrunkHandshake, ReplacedPublicKeyIsRefused)
+TEST(TrunkHandshake, HandshakeIsRefusedIfThePublicKeyInAHelloWasReplacedInTransit)
 {
 	Pair pair;
 	Buffer replaced = pair.connects.hello();
@@ -157,7 +157,7 @@ TEST(TrunkHandshake, PeerWithADifferentKeyIsRefused)
 }
 
 // An end without the key returns what it receives, or what it received on another connection.
-TEST(TrunkHandshake, ReflectedOrReplayedProofIsRefused)
+TEST(TrunkHandshake, ReflectedOrReplayedProofOfTheSharedKeyIsRefused)
 {
 	const Key key = key_of(1);
 	Handshake connects(Role::connects, "west", key);

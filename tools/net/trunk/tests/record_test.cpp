@@ -163,7 +163,7 @@ TEST_F(RecordTest, MissingRecordIsDetected)
 	EXPECT_EQ(reader_.wrong(), Reason::record);
 }
 
-TEST_F(RecordTest, RecordOfAnotherConnectionIsDetected)
+TEST_F(RecordTest, RecordEncryptedWithTheKeyOfAnotherConnectionIsDetected)
 {
 	sealer_ = RecordSealer(key_of(2));
 	EXPECT_EQ(read(seal({credits(1)})), Packets{});
@@ -179,7 +179,7 @@ TEST_F(RecordTest, TruncatedRecordIsReportedAsIncomplete)
 	EXPECT_TRUE(reader_.partial());
 }
 
-TEST_F(RecordTest, InvalidRecordLengthIsDetectedImmediately)
+TEST_F(RecordTest, InvalidRecordLengthIsDetectedBeforeTheRestOfTheRecordArrives)
 {
 	const auto wrong = [](std::uint32_t bytes) {
 		FrameReader reader;

@@ -98,7 +98,7 @@ public:
 
 } // namespace
 
-TEST_F(TrunkPortTest, LinkStaysDownUntilBothEndsHaveAnswered)
+TEST_F(TrunkPortTest, LinkComesUpOnlyAfterBothEndsHaveExchangedTheirTrainingState)
 {
 	build();
 	EXPECT_TRUE(both_down());
@@ -110,7 +110,7 @@ TEST_F(TrunkPortTest, LinkStaysDownUntilBothEndsHaveAnswered)
 	EXPECT_TRUE(both_up());
 }
 
-TEST_F(TrunkPortTest, PacketsCrossInOrderAndAreCounted)
+TEST_F(TrunkPortTest, PacketsCrossTheTrunkUnchangedAndAreCountedByThePortsAtBothEnds)
 {
 	build();
 	connect();
@@ -129,7 +129,7 @@ TEST_F(TrunkPortTest, PacketsCrossInOrderAndAreCounted)
 		EXPECT_EQ(port->counters().rcv_packets, 100u) << port->name();
 }
 
-TEST_F(TrunkPortTest, RunOf16PacketsArrivesAsOneRun)
+TEST_F(TrunkPortTest, RunOf16ConsecutivePacketsIsNotSplitByTheTrunk)
 {
 	build();
 	connect();
@@ -146,7 +146,7 @@ TEST_F(TrunkPortTest, RunOf16PacketsArrivesAsOneRun)
 }
 
 // The receiver keeps the credits of up to 63 packets.
-TEST_F(TrunkPortTest, RunOfPacketsThatNeedsAllCreditsIsSentCompletely)
+TEST_F(TrunkPortTest, RunOfPacketsThatFillsTheCreditWindowIsSentDespiteCreditsNotYetReturned)
 {
 	build();
 	connect();
@@ -200,7 +200,7 @@ TEST_F(TrunkPortTest, SenderWaitsUntilTheReceiverReturnsCredits)
 	EXPECT_EQ(fill(a->port), 1);
 }
 
-TEST_F(TrunkPortTest, CreditsAreReturnedWithPacketsOrBeforeTheSenderRunsOut)
+TEST_F(TrunkPortTest, ReceiverReturnsCreditsWithItsOwnPacketsOrAfterABatchOfReceivedPackets)
 {
 	build();
 	connect();
@@ -228,7 +228,7 @@ TEST_F(TrunkPortTest, CreditsAreReturnedWithPacketsOrBeforeTheSenderRunsOut)
 	EXPECT_EQ(carry(*b, *a), 1u);
 }
 
-TEST_F(TrunkPortTest, AllCreditsReturnWhenTheConnectionIsLost)
+TEST_F(TrunkPortTest, SenderHasAllCreditsAgainAfterTheTrunkReconnects)
 {
 	build();
 	connect();
@@ -264,7 +264,7 @@ TEST_F(TrunkPortTest, ManagementPacketsAreDroppedIfTheBufferIsFull)
 	EXPECT_EQ(b->node.packets.size(), static_cast<std::size_t>(kCredits));
 }
 
-TEST_F(TrunkPortTest, LinkGoesDownAndUpAtBothEnds)
+TEST_F(TrunkPortTest, LinkIsDownAtBothEndsWhileOneEndIsDisabledUnpluggedOrRetraining)
 {
 	build();
 	connect();
@@ -291,7 +291,7 @@ TEST_F(TrunkPortTest, LinkGoesDownAndUpAtBothEnds)
 	EXPECT_EQ(b->node.links.next(), true);
 }
 
-TEST_F(TrunkPortTest, LinkComesUpIfBothEndsRetrainAtOnce)
+TEST_F(TrunkPortTest, LinkComesUpIfBothEndsRetrainSimultaneously)
 {
 	build();
 	connect();
@@ -328,7 +328,7 @@ TEST_F(TrunkPortTest, PacketsSentBeforeRetrainingAreDropped)
 }
 
 // Packets that have crossed, and wait for a credit, belong to the link before its training as well.
-TEST_F(TrunkPortTest, RetrainingDropsPacketsThatWaitForCreditsAtTheFarEnd)
+TEST_F(TrunkPortTest, RetrainingDropsPacketsThatCrossedTheTrunkButWaitForReceiveBufferSpace)
 {
 	build();
 	connect();

@@ -172,7 +172,7 @@ TEST_F(TrunkTest, LinkGoesDownIfTheOtherDaemonExitsAndComesUpWhenItRestarts)
 }
 
 // The exception is the same as for a lack of memory. The process continues, and so does the trunk.
-TEST_F(TrunkTest, ExceptionInAHandlerClosesTheTrunkConnectionWhichReconnects)
+TEST_F(TrunkTest, TrunkReconnectsAfterAnExceptionInAnEventLoopCallback)
 {
 	listen();
 	b.start(Role::connects, address());
@@ -239,7 +239,7 @@ TEST_F(TrunkTest, UnauthenticatedClientsDoNotInterruptAnAuthenticatedConnection)
 	EXPECT_EQ(a.sw.port(2).counters().link_downed, 0u);
 }
 
-TEST_F(TrunkTest, UnauthenticatedClientsDoNotChangeTheReasonWhyATrunkIsDown)
+TEST_F(TrunkTest, UnauthenticatedClientsDoNotChangeTheReportedReasonWhyATrunkIsDown)
 {
 	listen();
 	EXPECT_EQ(a.trunk->state().last_reason, "it has not been connected yet");
@@ -291,7 +291,7 @@ private:
 };
 
 // The first attempt of the other daemon succeeds.
-TEST_F(TrunkTest, FloodFromAnotherAddressDoesNotDelayTheOtherDaemon)
+TEST_F(TrunkTest, FloodOfConnectionsFromOneAddressDoesNotDelayADaemonAtAnotherAddress)
 {
 	listen();
 	const Flood flood(address(), "127.0.0.2");
@@ -310,7 +310,7 @@ TEST_F(TrunkTest, FloodFromAnotherAddressDoesNotDelayTheOtherDaemon)
 // A client that opens many connections displaces its own connections, and not an older one of
 // another client. Since all handshakes have the same time limit, the older one would be closed
 // first without this rule.
-TEST_F(TrunkTest, ClientDoesNotDisplaceConnectionsFromOtherAddresses)
+TEST_F(TrunkTest, TooManyConnectionsFromOneAddressDoNotCloseAConnectionFromAnotherAddress)
 {
 	listen();
 	const Client other(address(), "127.0.0.2");
@@ -323,7 +323,7 @@ TEST_F(TrunkTest, ClientDoesNotDisplaceConnectionsFromOtherAddresses)
 }
 
 // Two daemons have a copy of the same lab file. They must not displace each other repeatedly.
-TEST_F(TrunkTest, SecondDaemonIsRefusedUntilTheFirstIsDisconnected)
+TEST_F(TrunkTest, SecondDaemonForTheSameTrunkIsRefusedUntilTheFirstDisconnects)
 {
 	listen();
 	b.start(Role::connects, address());
@@ -340,7 +340,7 @@ TEST_F(TrunkTest, SecondDaemonIsRefusedUntilTheFirstIsDisconnected)
 	EXPECT_TRUE(becomes_true([&] { return a.trunk_link.up() && c.trunk_link.up(); }));
 }
 
-TEST(TrunkAdmission, EachClientNetworkMayStartSomeHandshakesEvenAtTheTotalLimit)
+TEST(TrunkAdmission, EachClientNetworkIsAllowedSomeHandshakesEvenIfTheTotalLimitIsReached)
 {
 	Admission admission;
 	unsigned first = 0, second = 0;

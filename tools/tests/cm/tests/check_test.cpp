@@ -35,7 +35,7 @@ ib::Mad right(ib::CmAttribute attribute)
 	return mad;
 }
 
-TEST(CmCheck, cm_01_minimal_messages_are_accepted)
+TEST(CmCheck, cm_01_smallest_valid_message_of_each_type_is_accepted)
 {
 	for (unsigned attribute = 0; attribute <= 0x20; attribute++) {
 		const auto known = attribute >= 0x10 && attribute < 0x10 + ib::cm_attribute_count;

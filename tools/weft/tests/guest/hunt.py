@@ -190,7 +190,7 @@ PATCHED = {
 
 
 @test(kernels=(), also=("um-debug",), timeout=1800)
-def schedules_of_reports_pass_with_the_proposed_patches(lab):
+def proposed_kernel_patches_fix_the_leaks_that_hunt_schedules_replay(lab):
     """With the patch that a report proposes, the schedule of the report passes."""
     base = kernels.find(lab.kernel)
     for report, (directory, module) in PATCHED.items():
@@ -287,7 +287,7 @@ def known_lock_inversion_of_mlx4_core_is_replayed(lab):
 
 
 @test(kernels=(), also=("um-debug",), timeout=300)
-def schedule_is_reduced_to_the_step_that_causes_the_report(lab):
+def hunt_reduce_keeps_only_the_step_that_triggers_the_kernel_report(lab):
     """A schedule is reduced to the only step that its report needs, with one host. A schedule without that step passes."""
     wanted = [line for line in KNOWN.read_text().splitlines() if " node1 " in line]
     padded, short, harmless = (lab.directory / name for name in ("padded", "short", "harmless"))

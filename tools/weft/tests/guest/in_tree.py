@@ -29,7 +29,7 @@ def guests_get_ib0_from_the_in_tree_drivers_of_their_kernel(lab):
 
 
 @test(kernels=(), also=("um-debug", "um"), timeout=240)
-def same_seed_reproduces_the_capture_of_each_stack(lab):
+def two_runs_with_the_same_seed_capture_identical_packets_with_either_stack(lab):
     """Two runs with the same seed print the same times and record the same packets, on Linux's stack and on weft's."""
     for stack in ("linux", "weft"):
         captures = [lab.directory / f"{stack}-{number}.pcap" for number in range(2)]

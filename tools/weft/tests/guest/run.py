@@ -168,7 +168,7 @@ test $? = 139
 
 
 @test(kernels=("stock",), timeout=120)
-def guests_load_modules_and_run_a_rebuilt_program(lab):
+def guest_loads_modules_and_runs_programs_from_the_shared_directory(lab):
     """A guest on the stock kernel has the modules of virtual network devices, and loads one more from the shared directory as weft.1 describes. A program in
     the shared directory that is rebuilt on the host runs in its new form, under another name also while the former one runs. Files are copied into the guest
     by tar, tcpdump captures packets, and the core file of a program that crashes is written to the shared directory."""

@@ -13,7 +13,7 @@ EXAMPLES = cache.TREE / "tools/weft/examples"
 
 
 @test(kernels=("stock",), timeout=300)
-def first_tutorials_show_the_documented_output(lab):
+def first_seven_tutorials_produce_the_output_shown_in_the_documentation(lab):
     """The first seven tutorials, which share one lab, produce the output that the page shows."""
     follow(lab, PAGE, "Your first lab", "Your first verbs program", "Break a link", "Crash a guest", "Watch MADs in Wireshark", "Debug a ULP", "Your own subnet manager")
 

@@ -249,7 +249,7 @@ TEST_F(Bounds, NumberOfExpiredQpTimersProcessedPerLoopIterationIsLimited)
  * guest's event queue wait for space. No event is lost, the queue stays valid, and some space is
  * left for events that the guest itself and the subnet manager cause.
  */
-TEST_F(Bounds, EventsCausedByPeersWaitForEventQueueSpace)
+TEST_F(Bounds, AccessViolationEventsAreDelayedUntilTheEventQueueHasSpace)
 {
 	constexpr unsigned qps = 600, log_queue = 9;
 	QpOptions options;

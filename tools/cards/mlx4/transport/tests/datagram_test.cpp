@@ -96,7 +96,7 @@ TEST_F(Datagram, UdSendIsDelivered)
  * Packets address QP0 by number 0 on VL 15. If they could use the number that its driver uses, any
  * datagram could reach it.
  */
-TEST_F(Datagram, PacketsReachQp0OnlyByQpNumberZero)
+TEST_F(Datagram, PacketAddressedToTheInternalQpNumberOfQp0IsNotDelivered)
 {
 	b.card().special_qps.set(kSpecialBase);
 	QpOptions options = ud();
@@ -139,7 +139,7 @@ TEST_F(Datagram, GrhIsDeliveredBeforeThePayload)
  * The DGID of a unicast packet is one of the port's (IBA 9.6.1.2), whatever its LIDs: the assigned
  * prefix and the default one both count.
  */
-TEST_F(Datagram, DatagramToAnotherDgidIsDropped)
+TEST_F(Datagram, DatagramWithADgidThatIsNotAGidOfThePortIsDropped)
 {
 	b.port().info().gid_prefix = 0xfec0000000001234;
 	QueuePair &from = make(a, cq_a), &into = make(b, cq_b);
@@ -165,7 +165,7 @@ TEST_F(Datagram, DatagramToAnotherDgidIsDropped)
 }
 
 /* The same applies to a connection, where the packet is retransmitted. */
-TEST_F(Datagram, RcPacketToAnotherDgidIsDropped)
+TEST_F(Datagram, RcPacketWithADgidThatIsNotAGidOfThePortIsDropped)
 {
 	QpOptions options;
 	options.retry_count = 1;
@@ -250,7 +250,7 @@ TEST_F(Datagram, LocalSendErrorMovesTheQpToSqe)
 /*
  * If the driver has enabled the check, an address vector with another PD or port is a local error.
  */
-TEST_F(Datagram, AddressVectorWithAWrongPortOrPdFailsTheSendIfTheCheckIsEnabled)
+TEST_F(Datagram, SendFailsOnAnAddressVectorWithAWrongPortOrPdIfAddressVectorChecksAreEnabled)
 {
 	QueuePair &from = make(a, cq_a), &into = make(b, cq_b);
 	Region data = a.region(64), room = b.region(4096);
@@ -469,7 +469,7 @@ TEST_F(Datagram, LsoSegmentsHaveValidChecksums)
  * Special QPs can send only datagrams. A packet of another transport could claim to come from
  * another QP.
  */
-TEST_F(Datagram, SpecialQpsSendDatagramsOnly)
+TEST_F(Datagram, SendOfAnRcPacketOnASpecialQpFailsWithALocalQpOperationError)
 {
 	a.card().special_qps.set(kSpecialBase);
 	QpOptions options = ud();

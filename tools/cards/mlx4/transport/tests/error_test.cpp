@@ -212,7 +212,7 @@ TEST_F(Errors, InvalidWqesGiveLocalErrors)
 }
 
 /* Requests posted before an invalid one succeed, and complete first. */
-TEST_F(Errors, RequestsPostedBeforeAnInvalidRequestComplete)
+TEST_F(Errors, InvalidRequestDoesNotFailTheRequestsPostedBeforeIt)
 {
 	for (int i = 0; i < 3; i++)
 		a.post(*qp_a, write(to.address, to.key, from.piece()));
@@ -299,7 +299,7 @@ TEST_F(Errors, FastRegisteredKeyIsUsableUntilInvalidated)
  * Local operations on keys fail with a memory management operation error (IBA 11.6.2). A QP that
  * may not register keys does not support the operation.
  */
-TEST_F(Errors, InvalidLocalKeyOperationsCompleteWithAnError)
+TEST_F(Errors, InvalidFastRegisterAndLocalInvalidateWqesCompleteWithAnError)
 {
 	WqeFastRegister segment{};
 	segment.key = from.key;

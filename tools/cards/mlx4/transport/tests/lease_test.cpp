@@ -109,7 +109,7 @@ TEST_F(GuestMemoryLease, MemoryIsNotReadAfterTheGuestRemovedIt)
 }
 
 /* The same applies to a key of memory that the peer reads. */
-TEST_F(GuestMemoryLease, PeerReadsNoMemoryAfterItsMrWasDestroyed)
+TEST_F(GuestMemoryLease, RdmaReadByAPeerReturnsNoDataWrittenAfterTheMrWasDestroyed)
 {
 	answer_a_read(from.key);
 	a.destroy_key(from.key);
@@ -118,7 +118,7 @@ TEST_F(GuestMemoryLease, PeerReadsNoMemoryAfterItsMrWasDestroyed)
 }
 
 /* The key is invalidated by a request; the lease ends before its completion. */
-TEST_F(GuestMemoryLease, PeerReadsNoMemoryAfterItsRkeyWasInvalidated)
+TEST_F(GuestMemoryLease, RdmaReadByAPeerReturnsNoDataWrittenAfterTheRkeyWasInvalidated)
 {
 	const std::uint32_t key = a.free_key(1);
 	const std::uint64_t list = a.allocate(8);
@@ -174,7 +174,7 @@ TEST_F(GuestMemoryLease, RejectedInvalidationDoesNotAbortTransfers)
 }
 
 /* Data sent with more keys than a QP may have leases for is copied, and arrives. */
-TEST_F(GuestMemoryLease, MessagesFromMoreMrsThanTheLeaseLimitOfAQpArrive)
+TEST_F(GuestMemoryLease, QpCanSendFromMoreMrsAtATimeThanItsMaximumNumberOfMemoryLeases)
 {
 	constexpr unsigned count = 128, bytes = 16;
 	reconnect({.log_send = 8});
@@ -238,7 +238,7 @@ public:
  * A command that may have changed any key checks each lease once, and does not check data that has
  * arrived. A guest can have many keys, and many such commands in a row.
  */
-TEST(Leases, EachMemoryLeaseOfAQpIsCheckedOncePerCommand)
+TEST(Leases, CommandThatMayChangeAnyMemoryKeyChecksEachMemoryLeaseInUseOnce)
 {
 	Places keys;
 	Leases leases(keys);

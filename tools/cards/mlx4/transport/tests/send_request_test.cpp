@@ -93,7 +93,7 @@ TEST(SendRequest, RefusesTruncatedWqes)
 }
 
 /* Responses cannot be stored in the WQE, and an atomic returns eight bytes. */
-TEST(SendRequest, RejectsInvalidResponseBuffers)
+TEST(SendRequest, RejectsRdmaReadsIntoInlineDataAndAtomicsWithA4ByteBuffer)
 {
 	SendRequest request;
 	auto read = WqeBuilder(WqeOpcode::rdma_read).add(WqeRemoteAddress{}).inline_bytes(8).done();
