@@ -10,6 +10,14 @@ from lab.fabric import Fabric
 # Some program has the node open, and is about to listen.
 LISTENS = "ls -l /proc/*/fd 2>/dev/null | grep -q infiniband/rdma_cm"
 LIMIT = 30
+# Prints what the programs of a guest that use RDMA wait for.
+STATE = """for process in /proc/[0-9]*; do
+    ls -l $process/fd 2> /dev/null | grep -q infiniband || continue
+    tr '\\0' ' ' < $process/cmdline; echo "in state $(cut -d ' ' -f 3 $process/stat) waits in $(cat $process/wchan)"
+    cat $process/task/*/stack
+done
+rdma resource show qp; rdma resource show cm_id
+grep -rs . /sys/class/infiniband/*/hw_counters /sys/class/infiniband/*/ports/1/cm_* | grep -v ':0$'"""
 # A row of perftest's table.
 MEASURED = r"^ *\d+ +\d+ +\d+\.\d+"
 GROUP = "239.1.2.3"
@@ -121,18 +129,24 @@ def program(server, client, number, one):
 
     def spelt(command):
         return fill.sub(lambda found: said[found[1]], command)
-    serving = server.spawn(("stdbuf -oL " if one.prints else "") + spelt(one.server))
+    serving, asking = server.spawn(("stdbuf -oL " if one.prints else "") + spelt(one.server)), None
     try:
         if one.prints:
             serving.wait_output(one.prints, LIMIT)
         else:
             server.wait_for(one.ready, timeout=20, what=f"`{serving.command}` to listen")
-        out = client.run(spelt(one.client), timeout=LIMIT).out
+        asking = client.spawn(spelt(one.client))
+        out = asking.wait(LIMIT).out
         assert re.search(one.says, out, re.MULTILINE), out
         if not one.endless:
             serving.wait(LIMIT)
     except Exception as error:
         error.add_note(f"`{one.client}` from {client.name} to {server.name}, whose program printed:\n{serving.out[-2000:]}{serving.err[-2000:]}")
+        for node in (client, server):
+            error.add_note(f"{node.name}:\n{node.run(STATE, check=False).out[-6000:]}")
+        if asking:
+            error.add_note(f"The client printed:\n{asking.out[-2000:]}{asking.err[-2000:]}")
+            asking.kill()
         raise
     finally:
         serving.kill()
