@@ -33,7 +33,8 @@ public:
 	// sqd, and raises the event if qp.sqd_event is set.
 	virtual void qp_changed(QueuePair &qp, QpState from) = 0;
 	// Called for 2RST, and for a reset of the card. Drops @qp at once, without completions or
-	// events. No reference to it may remain after the return.
+	// events; only the pending acknowledgement is sent. No reference to it may remain after the
+	// return.
 	virtual void qp_destroyed(QueuePair &qp) = 0;
 	virtual QueuePairProgress progress(const QueuePair &qp) const = 0;
 

@@ -64,8 +64,7 @@ void Engine::qp_changed(QueuePair &pair, QpState from)
 	if (pair.state == QpState::rts && from == QpState::sqer)
 		requester_.restart(*qp);
 	if (pair.state == QpState::err && from != QpState::err) {
-		qp->receive.responses.clear();
-		qp->receive.ack.reset();
+		responder_.leave(*qp);
 		fail(*qp);
 	}
 	schedule(*qp);
@@ -76,6 +75,7 @@ void Engine::qp_destroyed(QueuePair &pair)
 	Qp *qp = state_of(&pair);
 	if (!qp)
 		return;
+	responder_.leave(*qp);
 	if (qp->timer)
 		timers_.erase({*qp->timer, qp});
 	leases_.end(*qp);

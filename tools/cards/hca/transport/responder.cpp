@@ -611,6 +611,20 @@ bool Responder::advance(Qp &qp, unsigned budget)
 	return !r.responses.empty() || r.ack;
 }
 
+/*
+ * A guest may see the completion of a request, and close the QP, before the card has sent the
+ * acknowledgement. Without the acknowledgement, the peer would repeat the request to a QP that no
+ * longer responds, until no retries are left: 34 s with the values that the CM uses.
+ */
+void Responder::leave(Qp &qp)
+{
+	ResponderState &r = qp.receive;
+	if (r.ack && r.responses.empty() && !qp.waiting)
+		send_acknowledge(qp);
+	r.responses.clear();
+	r.ack.reset();
+}
+
 packet::Headers Responder::headers_for(const Qp &qp, ib::Operation operation, Psn psn) const
 {
 	packet::Headers headers;

@@ -32,6 +32,11 @@ public:
 	 * once.
 	 */
 	bool advance(Qp &qp, unsigned budget);
+	/*
+	 * Called when a command takes the QP out of the connection. Sends the pending
+	 * acknowledgement or NAK now, because it cannot be sent later, and drops pending responses.
+	 */
+	void leave(Qp &qp);
 	/* Completes posted receives as flushed. Returns true if there are more. */
 	bool flush(Qp &qp, unsigned budget);
 

@@ -151,6 +151,51 @@ TEST_F(Errors, InvalidPacketWithinAMessageCompletesTheReceiveWithAnError)
 	EXPECT_TRUE(b.take_events().empty());
 }
 
+/*
+ * A guest may close its QP when it has seen the completion of a receive. The peer still gets the
+ * acknowledgement, even if the card had not sent it before the command.
+ */
+TEST_F(Errors, ReceivedRequestIsAcknowledgedIfTheQpIsClosedAtOnce)
+{
+	QpOptions options;
+	options.ack_timeout = 0; /* The peer never repeats the request. */
+	for (const bool resets : {false, true}) {
+		SCOPED_TRACE(resets ? "2RST" : "2ERR");
+		reconnect(options);
+		b.post_receive(*qp_b, {to.piece()});
+		a.post_send(*qp_a, WqeBuilder(WqeOpcode::send).add(from.piece(0, 64)).done());
+		b.deliver();
+		ASSERT_TRUE(b.poll_cq(cq_b));
+		ASSERT_FALSE(a.poll_cq(cq_a)) << "acknowledged before the command";
+		if (resets)
+			b.destroy(*qp_b);
+		else
+			b.modify(*qp_b, QpState::err);
+		settle();
+		const auto sent = a.poll_cq(cq_a);
+		ASSERT_TRUE(sent);
+		EXPECT_FALSE(sent->is_error);
+		while (b.poll_cq(cq_b))
+			;
+	}
+}
+
+/* The peer gets the NAK of an invalid request, even if the QP is reset at once. */
+TEST_F(Errors, InvalidRequestIsRefusedIfTheQpIsResetAtOnce)
+{
+	QpOptions options;
+	options.ack_timeout = 0; /* The peer never repeats the request. */
+	reconnect(options);
+	a.post_send(*qp_a, write(to.address, to.key ^ 1, from.piece(0, 64)));
+	b.deliver();
+	ASSERT_EQ(qp_b->state, QpState::err);
+	b.destroy(*qp_b);
+	settle();
+	const auto sent = a.poll_cq(cq_a);
+	ASSERT_TRUE(sent);
+	EXPECT_EQ(sent->syndrome, CqeSyndrome::remote_access);
+}
+
 /* The memory of the receive is not accessible. */
 TEST_F(Errors, ReceiveWithAnInvalidKeyFailsBothQps)
 {
