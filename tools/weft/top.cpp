@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "weft/control_client.hpp"
+#include "weft/samples.hpp"
 #include "weft/signals.hpp"
 
 namespace weft::cli
@@ -145,8 +146,11 @@ void run_top(const std::filesystem::path &socket_directory, double interval, uns
 	const bool terminal = ::isatty(STDOUT_FILENO) && ::isatty(STDIN_FILENO);
 	const auto signals = signal_descriptor({SIGINT, SIGTERM, SIGHUP, SIGWINCH});
 	ControlClient client(socket_directory);
-	json fabric = client.call("fabric.show"), before = client.call("fabric.sample"),
-	     now = before;
+	Samples samples;
+	samples.add(client.call("fabric.sample"));
+	// Described after the sample: if the ports change in between, the next sample is complete,
+	// and is compared with the description.
+	json fabric = client.call("fabric.show");
 	std::optional<Screen> screen;
 	if (terminal)
 		screen.emplace();
@@ -158,7 +162,7 @@ void run_top(const std::filesystem::path &socket_directory, double interval, uns
 		TopView view = view_of_terminal(terminal);
 		view.order = order;
 		view.title = socket_directory.string();
-		const auto text = top_text(fabric, before, now, view);
+		const auto text = top_text(fabric, samples.before(), samples.now(), view);
 		if (screen)
 			Screen::show(text);
 		else
@@ -176,9 +180,9 @@ void run_top(const std::filesystem::path &socket_directory, double interval, uns
 			break;
 		case Event::time:
 			next = Clock::now() + step;
-			before = std::move(now);
-			now = client.call("fabric.sample");
-			if (changed(fabric, now) || Clock::now() - described >= kDescriptionAge) {
+			if ((samples.add(client.call("fabric.sample", samples.request())) &&
+			     changed(fabric, samples.now())) ||
+			    Clock::now() - described >= kDescriptionAge) {
 				fabric = client.call("fabric.show");
 				described = Clock::now();
 			}

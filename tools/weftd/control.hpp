@@ -17,6 +17,7 @@ namespace weft::weftd
 
 class LogHistory;
 class LabRuntime;
+class Sampler;
 class StateFile;
 
 // Records the armed faults of the lab's cards, because they occur without a request.
@@ -27,9 +28,11 @@ class ControlSession
 {
 public:
 	// @log contains the log lines that clients can read, or is null. @state records the
-	// client's changes, or is null.
+	// client's changes, or is null. @sampler is shared by the sessions of a server; if null,
+	// the session has its own.
 	ControlSession(LabRuntime &runtime, std::function<void()> shut_down,
-		       std::shared_ptr<LogHistory> log = {}, std::shared_ptr<StateFile> state = {});
+		       std::shared_ptr<LogHistory> log = {}, std::shared_ptr<StateFile> state = {},
+		       std::shared_ptr<Sampler> sampler = {});
 	// Stops the captures that the client started.
 	~ControlSession();
 
@@ -44,6 +47,7 @@ private:
 	std::function<void()> shut_down_;
 	const std::shared_ptr<LogHistory> log_;
 	const std::shared_ptr<StateFile> state_;
+	const std::shared_ptr<Sampler> sampler_;
 	std::unique_ptr<Captures> captures_;
 };
 

@@ -16,6 +16,7 @@
 #include "base/acceptor.hpp"
 #include "weftd/control.hpp"
 #include "weftd/log.hpp"
+#include "weftd/observation.hpp"
 #include "weftd/state_file.hpp"
 
 namespace weft::weftd
@@ -42,7 +43,8 @@ public:
 	Impl(Loop &loop, LabRuntime &runtime, std::function<void()> shut_down,
 	     std::shared_ptr<LogHistory> log, std::shared_ptr<StateFile> state)
 	    : loop_(loop), runtime_(runtime), shut_down_(std::move(shut_down)),
-	      log_(std::move(log)), state_(std::move(state)), faults_timer_(loop, [this] {
+	      log_(std::move(log)), state_(std::move(state)),
+	      sampler_(std::make_shared<Sampler>(runtime)), faults_timer_(loop, [this] {
 		      record_armed_faults(runtime_, *state_);
 		      watch_faults();
 	      })
@@ -74,9 +76,10 @@ private:
 		Client(Loop &loop, FileDescriptor socket, LabRuntime &runtime,
 		       const std::function<void()> &shut_down,
 		       const std::shared_ptr<LogHistory> &log,
-		       const std::shared_ptr<StateFile> &state, std::function<void()> answered,
+		       const std::shared_ptr<StateFile> &state,
+		       const std::shared_ptr<Sampler> &sampler, std::function<void()> answered,
 		       std::function<void()> gone)
-		    : socket_(std::move(socket)), session_(runtime, shut_down, log, state),
+		    : socket_(std::move(socket)), session_(runtime, shut_down, log, state, sampler),
 		      answered_(std::move(answered)), gone_(std::move(gone)),
 		      watch_(loop, socket_.get(), Watch::kReadable, [this](unsigned) { work(); })
 		{
@@ -163,7 +166,7 @@ private:
 		}
 		const auto place = clients_.emplace(clients_.end());
 		*place = std::make_unique<Client>(
-			loop_, std::move(socket), runtime_, shut_down_, log_, state_,
+			loop_, std::move(socket), runtime_, shut_down_, log_, state_, sampler_,
 			[this] { watch_faults(); }, [this, place] { clients_.erase(place); });
 	}
 
@@ -179,6 +182,7 @@ private:
 	std::function<void()> shut_down_;
 	const std::shared_ptr<LogHistory> log_;
 	const std::shared_ptr<StateFile> state_;
+	const std::shared_ptr<Sampler> sampler_;
 	Timer faults_timer_;
 	std::optional<Acceptor> acceptor_;
 	std::list<std::unique_ptr<Client>> clients_;

@@ -97,14 +97,6 @@ json describe(const LabBoot &boot)
 	return result;
 }
 
-json describe(const std::vector<cards::Count> &counts)
-{
-	json result = json::object();
-	for (const cards::Count &count : counts)
-		result[std::string(count.name)] = count.value;
-	return result;
-}
-
 json describe(Host &host, const sm::Subnet *subnet)
 {
 	json ports = json::array();
@@ -120,8 +112,8 @@ json describe(Host &host, const sm::Subnet *subnet)
 		{"bus", host.server ? json(text_of(host.bus)) : json()},
 		{"guest", host.has_guest()},
 		{"boot", describe(host.boot)},
-		{"faults", describe(host.card->faults())},
-		{"armed", describe(host.card->armed())},
+		{"faults", counts_of(host.card->faults())},
+		{"armed", counts_of(host.card->armed())},
 		{"ports", ports}};
 }
 
@@ -227,7 +219,7 @@ json card_counters(LabRuntime &runtime, const json &)
 {
 	json result = json::object();
 	for (const auto &host : runtime.hosts())
-		result[host->name] = describe(host->card->activity());
+		result[host->name] = counts_of(host->card->activity());
 	return result;
 }
 
@@ -267,7 +259,7 @@ json break_card(LabRuntime &runtime, const json &request)
 					     fmt::join(names, ", ")));
 	}
 	spdlog::info("{}: {} fault, {} times, by request", host.name, fault, count);
-	return describe(host.card->faults());
+	return counts_of(host.card->faults());
 }
 
 json break_card_at_random(LabRuntime &runtime, const json &request)
@@ -279,7 +271,7 @@ json break_card_at_random(LabRuntime &runtime, const json &request)
 	if (!host.card->randomise_faults(seed, one_in))
 		throw BadRequest(fmt::format("{}'s card has no random faults", host.name));
 	spdlog::info("{}: faults at random, one in {}, seed {:#x}", host.name, one_in, seed);
-	return describe(host.card->faults());
+	return counts_of(host.card->faults());
 }
 
 sm::SubnetManager &manager_of(LabRuntime &runtime)
@@ -536,9 +528,12 @@ void record_armed_faults(const LabRuntime &runtime, StateFile &state)
 }
 
 ControlSession::ControlSession(LabRuntime &runtime, std::function<void()> shut_down,
-			       std::shared_ptr<LogHistory> log, std::shared_ptr<StateFile> state)
+			       std::shared_ptr<LogHistory> log, std::shared_ptr<StateFile> state,
+			       std::shared_ptr<Sampler> sampler)
     : runtime_(runtime), shut_down_(std::move(shut_down)), log_(std::move(log)),
-      state_(std::move(state)), captures_(std::make_unique<Captures>(runtime))
+      state_(std::move(state)),
+      sampler_(sampler ? std::move(sampler) : std::make_shared<Sampler>(runtime)),
+      captures_(std::make_unique<Captures>(runtime))
 {
 }
 
@@ -551,7 +546,11 @@ std::string ControlSession::handle(std::string_view line)
 {
 	using Command = std::function<json(const json &)>;
 	const std::map<std::string, Command> commands{
-		{"fabric.sample", [&](const json &) { return observe(runtime_); }},
+		{"fabric.sample",
+		 [&](const json &r) {
+			 return sampler_->sample(number_of(r, "since", 0, ~std::uint64_t{0}),
+						 r.value("cards", false));
+		 }},
 		{"fabric.show", [&](const json &r) { return show(runtime_, r); }},
 		{"fabric.subnet",
 		 [&](const json &r) {

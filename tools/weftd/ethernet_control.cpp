@@ -2,6 +2,7 @@
 #include "weftd/ethernet_control.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -77,24 +78,53 @@ json describe_ethernet(const ethernet::NetworkState &state)
 	return result;
 }
 
-json observe_ethernet(const ethernet::NetworkState &state)
+bool EthernetSampler::sample(const ethernet::NetworkState &state, std::uint64_t generation)
 {
-	json result{{"columns", json::array()},
-		    {"ports", json::object()},
-		    {"links", json::object()},
-		    {"attached", json::array()}};
-	for (const FrameCounter &counter : kFrameCounters)
-		result["columns"].push_back(counter.name);
+	std::vector<PortSample> ports;
+	std::vector<std::pair<std::string, bool>> links;
+	std::vector<std::string> attached;
 	for (const auto &attachment : state.attachments) {
-		result["links"][attachment.link.name] = attachment.link.settings.up;
+		links.emplace_back(attachment.link.name, attachment.link.settings.up);
 		if (attachment.connected)
-			result["attached"].push_back(attachment.link.name);
+			attached.push_back(attachment.link.name);
 		for (const auto &end : attachment.link.ends) {
-			json &values = result["ports"][end.name] = json::array();
-			for (const FrameCounter &counter : kFrameCounters)
-				values.push_back(end.counters.*counter.value);
+			ports.push_back({end.name, {}, generation});
+			for (std::size_t i = 0; i < kColumns; ++i)
+				ports.back().values[i] = end.counters.*kFrameCounters[i].value;
 		}
 	}
+	const bool same =
+		std::ranges::equal(ports, ports_, {}, &PortSample::name, &PortSample::name);
+	for (std::size_t i = 0; same && i < ports.size(); ++i)
+		if (ports[i].values == ports_[i].values)
+			ports[i].changed = ports_[i].changed;
+	if (links != links_)
+		links_changed_ = generation;
+	if (attached != attached_)
+		attached_changed_ = generation;
+	ports_ = std::move(ports);
+	links_ = std::move(links);
+	attached_ = std::move(attached);
+	return same;
+}
+
+json EthernetSampler::changes(std::uint64_t since) const
+{
+	static_assert(std::size(kFrameCounters) == kColumns);
+	json result{{"ports", json::object()}};
+	if (since == 0)
+		for (const FrameCounter &counter : kFrameCounters)
+			result["columns"].push_back(counter.name);
+	for (const PortSample &each : ports_)
+		if (each.changed > since)
+			result["ports"][each.name] = each.values;
+	if (since == 0 || links_changed_ > since) {
+		auto &links = result["links"] = json::object();
+		for (const auto &[name, up] : links_)
+			links[name] = up;
+	}
+	if (since == 0 || attached_changed_ > since)
+		result["attached"] = attached_;
 	return result;
 }
 

@@ -2,10 +2,12 @@
 // Answers requests on the control socket about a lab's Ethernet segments.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -21,11 +23,34 @@ nlohmann::json describe_ethernet_link(const ethernet::LinkState &link);
 nlohmann::json describe_ethernet(const ethernet::NetworkState &state);
 // Describes an attachment, as "ethernet" of its host.
 nlohmann::json describe_attachment(const ethernet::AttachmentState &attachment);
-// Returns "ethernet" of "fabric.sample": the names of the counters, the ports with their values,
-// whether each link is up, and the links that have a guest or a card at their end.
-nlohmann::json observe_ethernet(const ethernet::NetworkState &state);
 // Returns counters by port and name.
 nlohmann::json ethernet_counters(const ethernet::NetworkState &state);
+
+// Stores the latest values of "ethernet" of "fabric.sample": the names of the counters, the ports
+// with their values, whether each link is up, and the links that have a guest or a card at their
+// end.
+class EthernetSampler
+{
+public:
+	// Takes a sample. Returns false if the ports are not those of the sample before.
+	bool sample(const ethernet::NetworkState &state, std::uint64_t generation);
+	// Returns what has changed after the generation @since; everything if it is 0.
+	nlohmann::json changes(std::uint64_t since) const;
+
+private:
+	static constexpr std::size_t kColumns = 11;
+
+	struct PortSample {
+		std::string name;
+		std::array<std::uint64_t, kColumns> values;
+		std::uint64_t changed; // generation
+	};
+
+	std::vector<PortSample> ports_;
+	std::vector<std::pair<std::string, bool>> links_; // true if the link is up
+	std::vector<std::string> attached_;
+	std::uint64_t links_changed_ = 0, attached_changed_ = 0;
+};
 
 // The captures of Ethernet links that one client has started.
 class EthernetCaptures

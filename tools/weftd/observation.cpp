@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "weftd/observation.hpp"
 
+#include <algorithm>
 #include <chrono>
+#include <iterator>
 
 #include "base/environment.hpp"
 #include "net/fabric/link.hpp"
@@ -103,34 +105,132 @@ json states_of_managers(const LabRuntime &runtime)
 	return result;
 }
 
-json observe(LabRuntime &runtime)
+json counts_of(const std::vector<cards::Count> &counts)
 {
+	json result = json::object();
+	for (const cards::Count &count : counts)
+		result[std::string(count.name)] = count.value;
+	return result;
+}
+
+Sampler::Sampler(LabRuntime &runtime)
+    : runtime_(runtime),
+      generation_(static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(
+						     Environment::host().date().time_since_epoch())
+						     .count())),
+      oldest_(generation_ + 1)
+{
+	static_assert(std::size(kCounters) == kColumns);
+}
+
+void Sampler::sample_ports()
+{
+	std::vector<const fabric::Port *> linked;
+	for (const fabric::Port *port : all_ports(runtime_))
+		if (port->link())
+			linked.push_back(port);
+	if (!std::ranges::equal(linked, ports_, {}, {}, &PortSample::port)) {
+		oldest_ = generation_;
+		ports_.clear();
+		for (const fabric::Port *port : linked)
+			ports_.push_back({port, {}, generation_});
+	}
+	for (PortSample &each : ports_) {
+		bool changed = false;
+		for (std::size_t i = 0; i < kColumns; ++i) {
+			const auto value = (each.port->counters().*kCounters[i].value)
+						   .load(std::memory_order_relaxed);
+			changed |= value != each.values[i];
+			each.values[i] = value;
+		}
+		if (changed)
+			each.changed = generation_;
+	}
+}
+
+void Sampler::sample_links()
+{
+	std::vector<const fabric::Link *> down;
+	for (const fabric::Link *link : runtime_.fabric().links())
+		if (!link->up())
+			down.push_back(link);
+	if (down != down_)
+		down_changed_ = generation_;
+	down_ = std::move(down);
+}
+
+void Sampler::sample_hosts()
+{
+	const auto &hosts = runtime_.hosts();
+	if (!std::ranges::equal(
+		    hosts, cards_, {}, [](const auto &host) { return host->name; },
+		    &CardSample::host)) {
+		oldest_ = generation_;
+		cards_.clear();
+		for (const auto &host : hosts)
+			cards_.push_back({host->name, {}, generation_});
+	}
+	std::vector<std::string> guests;
+	for (std::size_t i = 0; i < hosts.size(); ++i) {
+		CardSample &card = cards_[i];
+		auto counts = hosts[i]->card->activity();
+		// A card that has replaced another one may have other counters.
+		if (!std::ranges::equal(counts, card.counts,
+					[](const cards::Count &a, const cards::Count &b) {
+						return a.value == b.value && a.name == b.name;
+					}))
+			card.changed = generation_;
+		card.counts = std::move(counts);
+		if (hosts[i]->has_guest())
+			guests.push_back(hosts[i]->name);
+	}
+	if (guests != guests_)
+		guests_changed_ = generation_;
+	guests_ = std::move(guests);
+}
+
+json Sampler::sample(std::uint64_t since, bool with_cards)
+{
+	++generation_;
+	sample_ports();
+	sample_links();
+	sample_hosts();
+	if (!ethernet_.sample(runtime_.ethernet().state(), generation_))
+		oldest_ = generation_;
+	const bool complete = since < oldest_ || since >= generation_;
+	if (complete)
+		since = 0; // everything has changed after that
+
 	// Real time is used even for a lab in virtual time, because the user's display updates in
 	// real time.
 	const std::chrono::duration<double> now = Environment::host().now().time_since_epoch();
-	json result{{"time", now.count()},     {"columns", json::array()},
-		    {"ports", json::object()}, {"down", json::array()},
-		    {"guests", json::array()}, {"subnet_manager", json()}};
-	for (const CounterName &counter : kCounters)
-		result["columns"].push_back(counter.name);
+	json result{{"time", now.count()},
+		    {"generation", generation_},
+		    {"ports", json::object()},
+		    {"ethernet", ethernet_.changes(since)},
+		    {"subnet_manager", state_of_manager(runtime_)}};
 	auto &ports = result["ports"];
-	for (const fabric::Port *port : all_ports(runtime)) {
-		if (!port->link())
-			continue;
-		json values = json::array();
-		for (const CounterName &counter : kCounters)
-			values.push_back(
-				(port->counters().*counter.value).load(std::memory_order_relaxed));
-		ports[port->name()] = std::move(values);
+	for (const PortSample &each : ports_)
+		if (each.changed > since)
+			ports[each.port->name()] = each.values;
+	if (with_cards) {
+		auto &cards = result["cards"] = json::object();
+		for (const CardSample &each : cards_)
+			if (each.changed > since)
+				cards[each.host] = counts_of(each.counts);
 	}
-	for (const fabric::Link *link : runtime.fabric().links())
-		if (!link->up())
-			result["down"].push_back(link->name());
-	for (const auto &host : runtime.hosts())
-		if (host->has_guest())
-			result["guests"].push_back(host->name);
-	result["ethernet"] = observe_ethernet(runtime.ethernet().state());
-	result["subnet_manager"] = state_of_manager(runtime);
+	if (!complete)
+		result["since"] = since;
+	else
+		for (const CounterName &counter : kCounters)
+			result["columns"].push_back(counter.name);
+	if (complete || down_changed_ > since) {
+		auto &down = result["down"] = json::array();
+		for (const fabric::Link *link : down_)
+			down.push_back(link->name());
+	}
+	if (complete || guests_changed_ > since)
+		result["guests"] = guests_;
 	return result;
 }
 

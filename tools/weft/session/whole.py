@@ -23,6 +23,7 @@ import tempfile
 import threading
 import time
 
+import sampling
 from channel import Closed, Violation, bytes_of, to_text
 from lab.errors import LabError, in_one_line, printable
 
@@ -78,9 +79,12 @@ SHOWN = {
     "lids": Optional({str: [int]}),
     "ethernet": {"switches": [{"name": str, "addresses": int}], "attachments": [{"name": str, "guest": bool, "socket": Optional(str)}], "links": [LINK]},
 }
+# What has not changed since the generation "since" is missing; see sampling.merged().
 SAMPLE = {
-    "time": NUMBER, "columns": [str], "ports": {str: [NUMBER]}, "down": [str], "guests": [str], "subnet_manager": Optional(MANAGER),
-    "ethernet": {"columns": [str], "ports": {str: [NUMBER]}, "links": {str: bool}, "attached": [str]},
+    "time": NUMBER, "generation": Optional(int), "since": Optional(int),
+    "columns": Optional([str]), "ports": {str: [NUMBER]}, "down": Optional([str]), "guests": Optional([str]), "subnet_manager": Optional(MANAGER),
+    "cards": Optional({str: COUNTS}),
+    "ethernet": {"columns": Optional([str]), "ports": {str: [NUMBER]}, "links": Optional({str: bool}), "attached": Optional([str])},
 }
 LOG = {"last": int, "lines": [{"number": int, "time": str, "level": str, "part": str, "text": str}]}
 ANSWERS = {"fabric.show": SHOWN, "fabric.sample": SAMPLE, "counters": {str: COUNTS}, "counters.cards": {str: COUNTS}, "log": LOG,
@@ -249,6 +253,9 @@ class View:
         self._capture = None        # where the user wants it
         self._copy = None           # until the host of a place has read it
         self._log_last = 0
+        self._samples = {}          # place: its last sample
+        self._sample_given = None   # the last one that the client has got
+        self._generations = sampling.generations()
         self._missing = {}
         self._commands = {
             "fabric.show": self._show, "fabric.sample": self._sample, "fabric.subnet": self._subnet, "counters": self._counters, "counters.cards": self._cards, "log": self._log,
@@ -370,13 +377,38 @@ class View:
         return result
 
     def _sample(self, request):
-        results, refused = self._ask_all(request)
+        """Asks the places only for what has changed since their last samples, and answers the same."""
+        since = request.get("since", 0)
+        cards = request.get("cards", False)
+        if not isinstance(since, int) or isinstance(since, bool) or not isinstance(cards, bool):
+            raise Refused("'since' must be a number, and 'cards' true or false")
+        samples, given = self._samples, self._sample_given
+        if given and cards != ("cards" in given):
+            samples, given = {}, None
+        merged = self._merge_samples(samples, cards)
+        merged["generation"] = next(self._generations)
+        self._sample_given = merged
+        changes = sampling.changes(given, merged) if given and given["generation"] == since else None
+        return merged if changes is None else changes
+
+    def _merge_samples(self, samples, cards):
+        """Returns the sample of the whole lab. samples: the last ones of the places, to which their answers refer."""
+        results, refused = self._ask({place: {"command": "fabric.sample", "cards": cards, "since": samples.get(place, {}).get("generation") or 0}
+                                      for place in self.topology.places})
         for place, reason in refused.items():
             self._missing[place] = reason
+        for place, answer in list(results.items()):
+            try:
+                results[place] = sampling.merged(samples.get(place), answer)
+            except ValueError:
+                self._missing[place] = "its answer is not understood"
+                del results[place]
+        # A place that has not answered in time may answer the next request.
+        self._samples = {**samples, **results}
         topology = self.topology
         # The clocks of hosts differ, so the time is this one's.
         merged = {"time": time.monotonic(), "columns": [], "ports": {}, "down": [], "guests": [], "subnet_manager": None,
-                  "ethernet": {"columns": [], "ports": {}, "links": {}, "attached": []}}
+                  "ethernet": {"columns": [], "ports": {}, "links": {}, "attached": []}, **({"cards": {}} if cards else {})}
         for place, sample in results.items():
             for mine, theirs in ((merged, sample), (merged["ethernet"], sample["ethernet"])):
                 mine["columns"] = mine["columns"] or theirs["columns"]
@@ -388,7 +420,9 @@ class View:
             merged["guests"] += [guest for guest in sample["guests"] if topology.has(place, guest)]
             merged["ethernet"]["links"] |= sample["ethernet"]["links"]
             merged["ethernet"]["attached"] += sample["ethernet"]["attached"]
-            manager = sample["subnet_manager"]
+            if cards:
+                merged["cards"] |= {host: counts for host, counts in (sample.get("cards") or {}).items() if topology.has(place, host)}
+            manager = sample.get("subnet_manager")
             if manager and (not merged["subnet_manager"] or manager["state"] == "master"):
                 merged["subnet_manager"] = manager
         merged["missing"] = self._missing_places()
@@ -517,7 +551,7 @@ class View:
         if not self.topology.managers:
             raise Refused("this lab has no subnet manager")
         samples, _ = self._ask(dict.fromkeys(self.topology.managers, {"command": "fabric.sample"}))
-        masters = [place for place, sample in samples.items() if sample["subnet_manager"] and sample["subnet_manager"]["state"] == "master"]
+        masters = [place for place, sample in samples.items() if (manager := sample.get("subnet_manager")) and manager["state"] == "master"]
         place = (masters or self.topology.managers)[0]
         return self._ask_some([place], request)[place]
 

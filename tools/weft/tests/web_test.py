@@ -5,6 +5,7 @@ number of its clients.
 
     web_test.py WEFT WEFTD
 """
+import asyncio
 import http.client
 import json
 import os
@@ -23,8 +24,12 @@ import cases
 import daemon
 import stand_in_lab
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "web"))
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "web"))
+sys.path.append(str(HERE.parent / "session"))
+import metrics
 import peers
+import watching
 
 WEFT, WEFTD = sys.argv[1:3]
 LINK = "node1/1-switch1/1"
@@ -83,6 +88,87 @@ class ClientUids(unittest.TestCase):
 
     def test_uid_of_a_remote_client_is_not_found(self):
         self.assertIsNone(peers.uid_of(("192.0.2.1", 1), ("192.0.2.2", 2)))
+
+
+class StubControl:
+    """Answers requests for samples with given ones."""
+
+    def __init__(self, samples):
+        self._samples = iter(samples)
+        self.asked = []
+
+    async def ask(self, command, **arguments):
+        if command == "fabric.sample":
+            self.asked.append(arguments)
+            return next(self._samples)
+        link = {"settings": {"width": "4x", "speed": "QDR"}}
+        return {"log": {"last": 0, "lines": []},
+                "fabric.show": {"links": [{**link, "name": "a-b", "ends": ["a", "b"]}, {**link, "name": "c-d", "ends": ["c", "d"]}], "hosts": [], "switches": [],
+                                "ethernet": {"switches": [], "links": []}, "subnet_manager": None}}[command]
+
+    def close(self):
+        pass
+
+
+class Watching(unittest.TestCase):
+    """weftd is asked only for changes, from which the same rates and metrics follow as from complete samples."""
+
+    COMPLETE = {"time": 1, "generation": 5, "columns": ["xmit_data", "xmit_packets", "rcv_errors"], "ports": {port: [0, 0, 0] for port in "abcd"}, "down": [],
+                "guests": [], "subnet_manager": None, "cards": {"h": {"commands": 3}},
+                "ethernet": {"columns": ["xmit_bytes", "xmit_frames"], "ports": {}, "links": {}, "attached": []}}
+
+    @staticmethod
+    def changes(number, ports, cards=()):
+        return {"time": number, "generation": 4 + number, "since": 3 + number, "ports": ports, "cards": dict(cards), "subnet_manager": None, "ethernet": {"ports": {}}}
+
+    def watch(self, *samples):
+        watch = watching.Watch(pathlib.Path("/"), 1)
+        watch.control = StubControl(samples)
+        return watch
+
+    def test_rates_follow_from_changes(self):
+        watch = self.watch(self.COMPLETE, self.changes(2, {"a": [10, 1, 0]}, {"h": {"commands": 5}}), self.changes(3, {"c": [0, 0, 2]}), self.changes(4, {}),
+                           self.changes(5, {"d": [5, 1, 0]}))
+        seen = []
+        for _ in range(5):
+            asyncio.run(watch._sample())
+            seen.append((watch.rates["a-b"], watch.rates["c-d"], watch.hosts.of("h")[-1][1:]))
+        still = [0, 0, 0, 0, 0, 0]
+        self.assertEqual(seen, [(still, still, [0]), ([320, 0, 1, 0, 0, 0], still, [2]), (still, [0, 0, 0, 0, 2, 2], [0]), (still, [0, 0, 0, 0, 2, 0], [0]),
+                                (still, [0, 160, 0, 1, 2, 0], [0])])
+        self.assertEqual(watch.sample["ports"], {"a": [10, 1, 0], "b": [0, 0, 0], "c": [0, 0, 2], "d": [5, 1, 0]})
+        self.assertEqual(watch.cards, {"h": {"commands": 5}})
+        self.assertEqual([each["since"] for each in watch.control.asked], [0, 5, 6, 7, 8])
+
+    def test_complete_sample_replaces_all_ports(self):
+        moved = {**self.COMPLETE, "generation": 9, "time": 2, "ports": {port: [1, 1, 1] for port in "abcd"}}
+        watch = self.watch(self.COMPLETE, moved)
+        for _ in range(2):
+            asyncio.run(watch._sample())
+        self.assertEqual((watch.sample, watch.rates["a-b"]), (moved, [32, 32, 1, 1, 2, 2]))
+
+    def test_content_changes_only_with_values(self):
+        manager = {"node": "sm", "state": "master", "sweeps": 1, "complete": True}
+        samples = [self.COMPLETE, self.changes(2, {}), self.changes(3, {"a": [1, 1, 0]}), self.changes(4, {}), self.changes(5, {}, {"h": {"commands": 4}}),
+                   {**self.changes(6, {}), "down": ["a-b"]}, {**self.changes(7, {}), "subnet_manager": manager}, {**self.changes(8, {}), "subnet_manager": manager},
+                   {**self.changes(9, {}), "subnet_manager": manager, "ethernet": {"ports": {}, "attached": ["e"]}}]
+        watch = self.watch(*samples)
+        watch.there = True
+        seen, texts = [], []
+        for _ in samples:
+            asyncio.run(watch._sample())
+            seen.append(watch.content)
+            texts.append(metrics.text(watch, "1"))
+        changed = [later != before for before, later in zip(seen, seen[1:])]
+        self.assertEqual(changed, [False, True, False, True, True, True, False, True])
+        # The metrics are formatted again only if the content has changed.
+        self.assertFalse([number for number, new in enumerate(changed, 1) if not new and texts[number] != texts[number - 1]])
+
+    def test_changes_of_another_sample_are_refused(self):
+        watch = self.watch(self.COMPLETE, self.changes(3, {}))
+        asyncio.run(watch._sample())
+        with self.assertRaises(ValueError):
+            asyncio.run(watch._sample())
 
 
 def listening(where):

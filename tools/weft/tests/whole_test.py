@@ -178,6 +178,103 @@ class UntrustedDaemon(unittest.TestCase):
                 self.assertEqual((got["ok"], bool(got["error"])), (False, True))
 
 
+MANAGER = {"node": "sm", "state": "master", "sweeps": 1, "complete": True}
+
+
+def sample_of(host, generation, sent=0, **members):
+    """Returns a complete sample of a place with one host."""
+    return {"time": 1, "generation": generation, "columns": ["xmit_packets"], "ports": {f"{host}/1": [sent]}, "down": [], "guests": [], "subnet_manager": None,
+            "cards": {host: {"commands": sent}},
+            "ethernet": {"columns": ["xmit_frames"], "ports": {f"{host}/eth0": [0]}, "links": {f"{host}/eth0-lan/1": True}, "attached": []}, **members}
+
+
+def changes_of(since, generation, ports, **members):
+    return {"time": 2, "generation": generation, "since": since, "ports": ports, "subnet_manager": None, "cards": {}, "ethernet": {"ports": {}}, **members}
+
+
+class Samples(unittest.TestCase):
+    """A place is asked only for what has changed since its last answer, and so is the whole lab."""
+    maxDiff = None
+
+    def start(self, *answers):
+        """answers: of each place, its answers one after another."""
+        self.places = [Place(f"p{number}", [f"h{number}"], [], fabric_sample=lambda _, each=iter(each): next(each)) for number, each in enumerate(answers, 1)]
+        self.view = whole.View(whole.Topology(self.places))
+        self.addCleanup(self.view.close)
+
+    def ask(self, since=0, **request):
+        got = json.loads(self.view.handle(json.dumps({"command": "fabric.sample", "since": since, "cards": True, **request}).encode()))
+        self.assertTrue(got["ok"], got)
+        return got["result"]
+
+    def asked(self, place):
+        """Returns the generations for which a place was asked."""
+        return [request["since"] for request in self.places[place].connections[0].requests]
+
+    def test_changes_of_places_are_merged_and_only_changes_are_returned(self):
+        self.start([sample_of("h1", 5), changes_of(5, 6, {"h1/1": [7]}), changes_of(6, 7, {}), changes_of(7, 8, {}, down=["x"], cards={"h1": {"commands": 3}})],
+                   [sample_of("h2", 50), changes_of(50, 51, {}), changes_of(51, 52, {}, subnet_manager=MANAGER), changes_of(52, 53, {}, ethernet={"ports": {"h2/eth0": [4]}, "attached": ["e"]})])
+        first = self.ask()
+        self.assertEqual((first["ports"], first["cards"]), ({"h1/1": [0], "h2/1": [0]}, {"h1": {"commands": 0}, "h2": {"commands": 0}}))
+        self.assertNotIn("since", first)
+        second = self.ask(first["generation"])
+        self.assertEqual((second["since"], second["ports"], second["cards"], second["ethernet"]), (first["generation"], {"h1/1": [7]}, {}, {"ports": {}}))
+        self.assertFalse({"columns", "down", "guests"} & second.keys())
+        third = self.ask(second["generation"])
+        self.assertEqual((third["ports"], third["subnet_manager"]), ({}, MANAGER))
+        fourth = self.ask(third["generation"])
+        self.assertEqual((fourth["ports"], fourth["down"], fourth["cards"], fourth["ethernet"]),
+                         ({}, ["x"], {"h1": {"commands": 3}}, {"ports": {"h2/eth0": [4]}, "attached": ["e"]}))
+        self.assertEqual((self.asked(0), self.asked(1)), ([0, 5, 6, 7], [0, 50, 51, 52]))
+
+    def test_answer_is_complete_if_the_client_has_not_the_last_sample(self):
+        self.start([sample_of("h1", 5), *(changes_of(number, number + 1, {}) for number in range(5, 8))])
+        first = self.ask()
+        for since in (0, first["generation"] - 1, first["generation"] + 100):
+            self.assertEqual(self.ask(since)["columns"], ["xmit_packets"])
+        # The place was asked for changes all the same.
+        self.assertEqual(self.asked(0), [0, 5, 6, 7])
+
+    def test_cards_are_complete_when_they_are_requested_first(self):
+        self.start([{name: value for name, value in sample_of("h1", 5).items() if name != "cards"}, sample_of("h1", 6)])
+        first = self.ask(cards=False)
+        self.assertEqual(self.ask(first["generation"])["cards"], {"h1": {"commands": 0}})
+        self.assertEqual(self.asked(0), [0, 0])
+
+    def test_place_that_returns_is_asked_for_the_changes_since_its_last_answer(self):
+        self.start([sample_of("h1", 5), changes_of(5, 6, {}), changes_of(6, 7, {})], [sample_of("h2", 50), None, changes_of(50, 52, {"h2/1": [1]})])
+        first = self.ask()
+        second = self.ask(first["generation"])
+        self.assertEqual((second["ports"], [each["place"] for each in second["missing"]]), ({"h1/1": [0]}, ["p2"]))
+        self.assertNotIn("since", second)       # there are fewer ports
+        third = self.ask(second["generation"])
+        self.assertEqual((third["ports"], third["missing"]), ({"h1/1": [0], "h2/1": [1]}, []))
+        self.assertEqual(self.asked(1), [0, 50, 50])
+
+    def test_place_whose_changes_do_not_match_is_reported_as_missing(self):
+        long_names = {f"{number:05}": 0 for number in range(3000)}
+        for answer in (changes_of(5, 6, {"h1/9": [1]}), changes_of(5, 6, {"h1/1": [1, 2]}), changes_of(5, 6, {"h1/1": [1 << 64]}), changes_of(5, 6, {"h1/1": [-1]}),
+                       changes_of(4, 6, {}), changes_of(5, 6, {}, cards={"h9": {}}), changes_of(5, 6, {}, cards={"h1": long_names}), changes_of(5, 6, {}, ethernet={}),
+                       changes_of(5, 6, {}, ethernet={"ports": {"x": [1]}}), changes_of("5", 6, {}), {**sample_of("h1", 6), "columns": None},
+                       {**sample_of("h1", 6), "ethernet": {"ports": {}}}):
+            with self.subTest(answer=str(answer)[:200]):
+                self.start([sample_of("h1", 5), answer])
+                self.ask()
+                self.assertEqual([each["place"] for each in self.ask()["missing"]], ["p1"])
+
+    def test_additional_members_of_changes_are_not_stored(self):
+        self.start([sample_of("h1", 5), *(changes_of(number, number + 1, {}, **{f"extra{number}": "x" * 1000}) for number in range(5, 10))])
+        for _ in range(6):
+            self.assertFalse([name for name in self.ask() if name.startswith("extra")])
+        self.assertLess(len(json.dumps([*self.view._samples.values()])), 1000)
+
+    def test_invalid_sample_requests_are_refused(self):
+        self.start([sample_of("h1", 5)])
+        for request in ({"since": "x"}, {"since": True}, {"since": None}, {"cards": 1}):
+            got = json.loads(self.view.handle(json.dumps({"command": "fabric.sample", **request}).encode()))
+            self.assertEqual((got["ok"], "'since' must be" in got["error"]), (False, True))
+
+
 class LabOnSeveralHosts(unittest.TestCase):
     maxDiff = None
 

@@ -129,7 +129,7 @@ class Pages:
         self._guard = None
         self._directory = directory
         self._weft = weft
-        self._live = self._metrics = (-1, b"")
+        self._live = self._metrics = (None, b"")
         self._drawing = (-1, b"")
         self._drawing_lock = asyncio.Lock()
         self._capturing = asyncio.Lock()
@@ -256,8 +256,9 @@ class Pages:
         return self._json(await self._consoles.read(host, _number(request, "after")))
 
     async def metrics(self, _):
-        if self._metrics[0] != self._watch.number:
-            self._metrics = (self._watch.number, metrics.text(self._watch, self._version))
+        state = (self._watch.there, self._watch.content)
+        if self._metrics[0] != state:
+            self._metrics = (state, metrics.text(self._watch, self._version))
         return web.Response(body=self._metrics[1], headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
 
     async def link(self, request):

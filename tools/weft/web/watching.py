@@ -8,6 +8,8 @@ import contextlib
 import json
 import time
 
+import sampling     # of ../session
+
 LONGEST_ANSWER = 64 << 20
 ANSWER_TIMEOUT = 10         # seconds
 KEPT = 600                  # samples
@@ -106,6 +108,7 @@ class Watch:
         self.links = self.hosts = None      # Series
         self.faulty = {}                    # link: {setting: value} of the settings that are not normal
         self.moment = None                  # real time of the latest sample, in seconds
+        self.content = 0                    # incremented with each sample or description that differs from the one before
         self.card_columns = []
         self.log = collections.deque(maxlen=LOG_KEPT)
         self._lines = self._last_line = 0
@@ -119,29 +122,39 @@ class Watch:
             try:
                 await self._sample()
                 self.there = True
-            except (Gone, Refused, KeyError, TypeError):
+            except (Gone, Refused, KeyError, TypeError, ValueError):
                 # Another daemon may follow, with log lines and counters of its own.
                 self.there, self._last_line, self.sample, self.cards, self.fabric = False, 0, None, None, None
             self.number += 1
             await asyncio.sleep(max(0.05, self.interval - (time.monotonic() - begun)))
 
     async def _sample(self):
-        before, sample = self.sample, await self.control.ask("fabric.sample")
-        cards_before, cards = self.cards, await self.control.ask("counters.cards")
-        if self.fabric is None or self._changed(sample, cards):
+        before, cards_before = self.sample, self.cards
+        answer = await self.control.ask("fabric.sample", cards=True, since=before.get("generation", 0) if before else 0)
+        sample = sampling.merged(before, answer)
+        cards = sample["cards"]
+        # The ports and cards that have changed; None if all may have.
+        changed = {*answer["ports"], *answer["ethernet"]["ports"]} if "since" in answer else None
+        changed_cards = answer["cards"].keys() if "since" in answer else cards.keys()
+        if self.fabric is None or self._changed(sample, cards, complete=changed is None):
             await self.describe(0)
             self._subnets.clear()
             self.version += 1
             self.links = Series([link["name"] for link in self.all_links()], 5)
             self.card_columns = sorted({name for counts in cards.values() for name in counts})
             self.hosts = Series(cards, len(self.card_columns))
-            before = cards_before = None
+            before = cards_before = changed = None
+            changed_cards = cards.keys()
         seconds = sample["time"] - before["time"] if before else 0
-        self._rate(before, sample, seconds)
+        self._rate(before, sample, seconds, changed)
         moment = time.time()
         self.links.add(moment, ((*row[:4], row[5]) for row in self.rates.values()))
-        self.hosts.add(moment, ([_rate(cards_before[host][name], counts[name], seconds) if cards_before and name in counts and host in cards_before else 0
-                                 for name in self.card_columns] for host, counts in cards.items()))
+        still = (0,) * len(self.card_columns)
+        self.hosts.add(moment, ([_rate(cards_before[host][name], counts[name], seconds) if cards_before and name in counts and name in cards_before.get(host, ()) else 0
+                                 for name in self.card_columns] if host in changed_cards else still for host, counts in cards.items()))
+        if changed is None or changed or changed_cards or any(sample.get(name) != before.get(name) for name in ("down", "guests", "subnet_manager", "missing")) or (
+                sample["ethernet"] != before["ethernet"]):
+            self.content += 1
         self.sample, self.cards, self.moment = sample, cards, moment
         log = await self.control.ask("log", after=self._last_line)
         for line in log["lines"]:
@@ -160,6 +173,7 @@ class Watch:
             if self.fabric is None or time.monotonic() - self._fabric_taken >= age:
                 self.fabric = await self.control.ask("fabric.show")
                 self._fabric_taken = time.monotonic()
+                self.content += 1
         return self.fabric
 
     def all_links(self):
@@ -196,30 +210,37 @@ class Watch:
                 self._subnets.popitem(last=False)
         return kept[1]
 
-    def _changed(self, sample, cards):
-        """Returns True if the series belong to another topology. The description may be newer than they are, because other functions request it, too."""
+    def _changed(self, sample, cards, complete):
+        """Returns True if the series belong to another topology. The description may be newer than they are, because other functions request it, too.
+        complete: the ports of the sample may not be those of the sample before."""
         links = self.all_links()
-        if {end for link in links for end in link["ends"]} != {*sample["ports"], *sample["ethernet"]["ports"]}:
+        if complete and {end for link in links for end in link["ends"]} != {*sample["ports"], *sample["ethernet"]["ports"]}:
             return True
         return list(self.links.place) != [link["name"] for link in links] or list(self.hosts.place) != list(cards)
 
-    def _rate(self, before, sample, seconds):
+    def _rate(self, before, sample, seconds, changed):
         # InfiniBand counts words of four bytes, and an Ethernet port counts bytes.
-        self.rates = _rates(self.fabric["links"], before, sample, seconds, "xmit_data", 32, "xmit_packets")
-        self.rates |= _rates(self.fabric["ethernet"]["links"], before and before["ethernet"], sample["ethernet"], seconds, "xmit_bytes", 8, "xmit_frames")
+        former = {} if changed is None else self.rates
+        self.rates = _rates(self.fabric["links"], before, sample, seconds, "xmit_data", 32, "xmit_packets", former, changed)
+        self.rates |= _rates(self.fabric["ethernet"]["links"], before and before["ethernet"], sample["ethernet"], seconds, "xmit_bytes", 8, "xmit_frames",
+                             former, changed)
 
     def close(self):
         with contextlib.suppress(OSError):
             self.control.close()
 
 
-def _rates(links, before, sample, seconds, data, bits_each, packets):
-    """Returns link: [bit/s and packets/s of either end, errors, errors/s], for links whose ports count data as `data` and packets as `packets`."""
+def _rates(links, before, sample, seconds, data, bits_each, packets, former, changed):
+    """Returns link: [bit/s and packets/s of either end, errors, errors/s], for links whose ports count data as `data` and packets as `packets`. former: the
+    rates before, of links whose ports are idle unless they are in `changed`."""
     column = {name: number for number, name in enumerate(sample["columns"])}
     data, packets = column[data], column[packets]
     errors = [number for name, number in column.items() if name not in NO_ERRORS]
     rates = {}
     for link in links:
+        if (row := former.get(link["name"])) and changed.isdisjoint(link["ends"]):
+            rates[link["name"]] = [0, 0, 0, 0, row[4], 0] if any(row[:4]) or row[5] else row
+            continue
         bits, sent, count, new = [0, 0], [0, 0], 0, 0
         for side, end in enumerate(link["ends"]):
             now = sample["ports"].get(end)

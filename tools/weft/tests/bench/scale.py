@@ -23,6 +23,7 @@ THREADS = (1, 2, 4, 8)
 CARDS = 500
 ENDPOINTS = 5000
 IDLE = 5                # seconds
+CHANGES = 200           # samples, because /proc counts CPU time in ticks of 10 ms
 
 
 @benchmark(figures=("scale.switch.*",))
@@ -43,8 +44,8 @@ def switch(bench):
         bench.figure(f"scale.switch.{name}", "1", [count[name] for count in counts])
 
 
-def ask(client, command):
-    client.sendall(json.dumps({"command": command}).encode() + b"\n")
+def ask(client, command, **arguments):
+    client.sendall(json.dumps({"command": command, **arguments}).encode() + b"\n")
     return json.loads(client.makefile("r").readline())["result"]
 
 
@@ -65,7 +66,8 @@ def lab_of(bench, model, hosts):
 
 def measure(bench, lab, number):
     """Starts weftd with a lab; returns {figure: value}: the seconds of CPU time until the subnet is configured and the seconds that this takes, MiB of memory,
-    the percentage of a CPU that it uses afterwards, and the milliseconds of CPU time of an answer to fabric.sample."""
+    the percentage of a CPU that it uses afterwards, and the milliseconds of CPU time of a complete answer to fabric.sample ("sample") and of one that contains
+    only what has changed ("changes")."""
     folder = bench.socket_path(f"{number}")
     folder.mkdir(mode=0o700)
     control = folder / "control.sock"
@@ -93,13 +95,20 @@ def measure(bench, lab, number):
                 for _ in range(20):
                     ask(client, "fabric.sample")
                 sample = (processor_time(process) - before) / 20 * 1000
+                present = ask(client, "fabric.sample")
+                before = processor_time(process)
+                for _ in range(CHANGES):
+                    present = ask(client, "fabric.sample", since=present["generation"])
+                    if "since" not in present:
+                        raise RuntimeError("the answer is complete")
+                changes = (processor_time(process) - before) / CHANGES * 1000
             memory = int(re.search(r"VmRSS:\s+(\d+)", pathlib.Path(f"/proc/{process.pid}/status").read_text())[1]) / 1024
         finally:
             process.terminate()
-    return {"serves": served, "start": started, "memory": memory, "idle": idle, "sample": sample}
+    return {"serves": served, "start": started, "memory": memory, "idle": idle, "sample": sample, "changes": changes}
 
 
-UNITS = {"serves": "s", "start": "s", "memory": "MiB", "idle": "%", "sample": "ms"}
+UNITS = {"serves": "s", "start": "s", "memory": "MiB", "idle": "%", "sample": "ms", "changes": "ms"}
 
 
 @benchmark(figures=("scale.cards.*", "scale.endpoints.*"))
