@@ -336,6 +336,8 @@ public:
 	RecvQueue recv;
 	kern::IrqSpinLock send_lock{KERN_LOCK_CLASS("soft.send")};
 	Ring<SendEntry> send;
+	/* The numbers of completions to lose (soft_lose_completions()). */
+	kern::Atomic<unsigned int> lost_sends{0}, lost_receives{0};
 	/* Writers hold both Fabric::lock and send_lock; readers hold either. */
 	ib_qp_state state = IB_QPS_RESET;
 

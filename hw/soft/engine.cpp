@@ -40,8 +40,25 @@ SoftDevice *find_port(u32 lid, u32 &port_num)
 	return nullptr;
 }
 
+namespace
+{
+
+/* Returns true, and counts down, if a completion must be lost. */
+bool is_lost(kern::Atomic<unsigned int> &left)
+{
+	unsigned int count = left.load_relaxed();
+	while (count > 0)
+		if (left.compare_exchange(count, count - 1))
+			return true;
+	return false;
+}
+
+} // namespace
+
 void complete_recv(QpState &qp, const RecvEntry &entry, ib_wc wc, bool solicited)
 {
+	if (is_lost(qp.lost_receives))
+		return;
 	wc.wr_id = entry.wr_id;
 	wc.qp = qp.qp;
 	Cq::state(entry.cq ? entry.cq : qp.qp->recv_cq).push(wc, solicited);
@@ -114,6 +131,8 @@ void complete_send(QpState &qp, const ib_send_wr &wr, ib_wc_status status, u32 b
 {
 	if (status == IB_WC_SUCCESS && qp.qp->sq_sig_type == IB_SIGNAL_REQ_WR &&
 	    !(wr.send_flags & IB_SEND_SIGNALED))
+		return;
+	if (is_lost(qp.lost_sends))
 		return;
 	ib_wc wc = {};
 	wc.wr_id = wr.wr_id;

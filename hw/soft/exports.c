@@ -19,6 +19,7 @@ KERN_EXPORT(soft_watch);
 KERN_EXPORT(soft_complete);
 KERN_EXPORT(soft_complete_late);
 KERN_EXPORT(soft_hold_datagrams);
+KERN_EXPORT(soft_lose_completions);
 KERN_EXPORT(soft_addresses_lost);
 KERN_EXPORT(soft_interrupts);
 KERN_EXPORT(soft_missed_event_checks);

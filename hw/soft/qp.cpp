@@ -556,6 +556,14 @@ void set_qp_methods(ib_device_ops &ops, bool rnic)
 
 using namespace soft;
 
+extern "C" void soft_lose_completions(struct ib_qp *qp, unsigned int sends, unsigned int receives)
+{
+	QpState &state = Qp::state(qp);
+
+	state.lost_sends.store_relaxed(sends);
+	state.lost_receives.store_relaxed(receives);
+}
+
 extern "C" int soft_stream(struct ib_qp *a, struct ib_qp *b)
 {
 	if (!of(a->device).is_rnic() || !of(b->device).is_rnic() || a == b)

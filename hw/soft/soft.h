@@ -205,6 +205,12 @@ void soft_complete_late(struct ib_device *device, bool late);
  */
 void soft_hold_datagrams(struct ib_device *device, bool hold);
 /*
+ * The next @sends completions of a QP's sends, and the next @receives completions of its receives,
+ * are lost, even if the requests are flushed. The hardware is done with a request whose completion
+ * is lost, so no error state flushes it. Context: any.
+ */
+void soft_lose_completions(struct ib_qp *qp, unsigned int sends, unsigned int receives);
+/*
  * Returns the number of address handles that were destroyed before all requests with them were
  * completed. Context: any.
  */
