@@ -48,8 +48,9 @@ private:
 	};
 
 	ib_sge sge_;
-	kern::ListNode backlog_node_;
+	kern::ListNode node_; /* in the list of its place */
 	Place place_;
+	std::uint8_t period_; /* while posted: SendQueue::begin_period() */
 };
 
 /*

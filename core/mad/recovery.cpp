@@ -41,9 +41,10 @@ kern::Result<> Recovery::take_step(State state, bool nothing_posted)
 	if (state == State::failing) {
 		/*
 		 * A QP without posted requests may be in RESET, from which there is no transition
-		 * to ERR (IBA 10.3.1).
+		 * to ERR (IBA 10.3.1). A QP whose CQ could not be polled after RESET still has
+		 * requests.
 		 */
-		result = nothing_posted ? kern::Result<>{} : move_to(IB_QPS_ERR);
+		result = nothing_posted || is_reset_ ? kern::Result<>{} : move_to(IB_QPS_ERR);
 	} else {
 		result = bring_up();
 	}
@@ -53,15 +54,23 @@ kern::Result<> Recovery::take_step(State state, bool nothing_posted)
 	return result;
 }
 
-kern::Result<> Recovery::bring_up()
+kern::Result<> Recovery::reset()
 {
 	KERN_TRY(move_to(IB_QPS_RESET));
+	is_reset_ = true;
+	return {};
+}
+
+kern::Result<> Recovery::bring_up()
+{
+	KERN_TRY(reset());
 	ib_qp_attr attr{};
 	attr.qp_state = IB_QPS_INIT;
 	attr.pkey_index = 0;
 	attr.qkey = type_ == IB_QPT_GSI ? ib::qkey_gsi : 0;
 	attr.port_num = port_num_;
 	KERN_TRY_ERRNO(ib_modify_qp(qp_, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_QKEY));
+	is_reset_ = false;
 	KERN_TRY(move_to(IB_QPS_RTR));
 	attr.qp_state = IB_QPS_RTS;
 	attr.sq_psn = 0;

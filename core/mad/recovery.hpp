@@ -42,11 +42,14 @@ public:
 
 	/*
 	 * Returns true if the step of a state is due. @sends_are_back and @receives_are_back: the
-	 * hardware has completed all sends, or all receives. The failing state waits for neither.
+	 * hardware has completed all sends, or all receives. The failing state waits for neither,
+	 * and the flushing state only until @flush_is_overdue.
 	 */
-	static bool is_due(SpecialQpState state, bool sends_are_back, bool receives_are_back)
+	static bool is_due(SpecialQpState state, bool sends_are_back, bool receives_are_back,
+			   bool flush_is_overdue)
 	{
 		return state == SpecialQpState::failing ||
+		       (state == SpecialQpState::flushing && flush_is_overdue) ||
 		       (is_recovering(state) && sends_are_back &&
 			(state == SpecialQpState::stopped || receives_are_back));
 	}
@@ -55,6 +58,11 @@ public:
 	 * Errors: those of the verbs. Context: process.
 	 */
 	kern::Result<> take_step(SpecialQpState state, bool nothing_posted);
+	/*
+	 * Moves the QP from any state to RESET. After that, the hardware neither accesses the
+	 * memory of its requests nor completes them. Errors: those of the verbs. Context: process.
+	 */
+	kern::Result<> reset();
 	/*
 	 * Moves the QP from any state to RTS. No request may be posted to it. Errors: those of the
 	 * verbs. Context: process.
@@ -68,6 +76,7 @@ private:
 	const u32 port_num_;
 	const ib_qp_type type_;
 	ib_qp *qp_ = nullptr;
+	bool is_reset_ = false; /* the QP is in RESET */
 	kern::Atomic<u8> state_{static_cast<u8>(SpecialQpState::opening)};
 	kern::BackOff back_off_;
 	kern::DelayedWork retry_;

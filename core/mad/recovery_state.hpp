@@ -24,8 +24,8 @@ enum class SpecialQpState : std::uint8_t {
 	 */
 	failing,
 	/*
-	 * in ERR, or nothing was posted: when all sends and receives have completed, the QP is
-	 * reset and brought up
+	 * in ERR, or nothing was posted: when all sends and receives have completed, or have not
+	 * completed for too long, the QP is reset and brought up
 	 */
 	flushing,
 	broken,  /* bringing the QP up has failed: sends fail immediately until the next retry */
@@ -40,6 +40,7 @@ enum class SpecialQpEvent : std::uint8_t {
 	receive_flushed, /* a receive was flushed: the QP is in ERR */
 	retry,           /* the time for a retry has come */
 	close,           /* the device is being removed */
+	stalled,         /* a send has not completed for too long */
 };
 
 /* During a recovery, sends are queued until it has succeeded or failed. */
@@ -75,6 +76,8 @@ constexpr SpecialQpState next_state(SpecialQpState state, SpecialQpEvent event)
 		return state == State::broken ? State::failing : state;
 	case Event::close:
 		return State::closing;
+	case Event::stalled:
+		return state == State::up || state == State::stopped ? State::failing : state;
 	}
 	return state;
 }

@@ -17,7 +17,7 @@ unsigned SendQueue::withdraw_some(Send &send)
 		Packet &packet = send.packet(segment);
 		if (packet.place_ != Packet::Place::backlog)
 			continue;
-		packet.backlog_node_.unlink();
+		packet.node_.unlink();
 		packet.place_ = Packet::Place::idle;
 		send.queued_--;
 	}
@@ -62,6 +62,9 @@ unsigned SendQueue::withdraw_some(Send &send)
 			packet->place_ = Packet::Place::idle;
 			return {packet, IB_WC_LOC_QP_OP_ERR};
 		}
+		/* Its completion is not processed before the special QP's lock is released. */
+		packet->period_ = period_;
+		posted_packets_.push_back(*packet);
 		posted_++;
 	}
 	return {};

@@ -20,6 +20,14 @@ constexpr int polled_at_once = 16;
  */
 constexpr unsigned retry_ms = 100;
 /*
+ * Interval of check_progress(). A send that is posted for one to two intervals without a completion
+ * has stalled. A completion usually takes microseconds; it takes longer only if the link has no
+ * credits or the hardware is very slow. In that case, the recovery sends the packets again.
+ */
+constexpr unsigned progress_ms = 2000;
+/* Time after which requests that were not flushed are taken back. */
+constexpr unsigned flush_ms = 2000;
+/*
  * Number of MADs that one run passes to their handlers. Other work items can run between two runs.
  */
 constexpr int routed_at_once = 16;
@@ -113,7 +121,7 @@ kern::Result<> SpecialQp::open()
 SpecialQp::~SpecialQp()
 {
 	if (internal_agent_)
-		remove(*internal_agent_);
+		retire(*internal_agent_);
 	{
 		kern::Guard guard(lock_);
 		kern_assert(agents_.empty());
@@ -124,6 +132,7 @@ SpecialQp::~SpecialQp()
 	 * it. Later runs do not touch the QP.
 	 */
 	work_.cancel();
+	progress_work_.cancel();
 	recovery_.stop();
 	receive_queue_.stop();
 	if (qp_)
@@ -133,14 +142,20 @@ SpecialQp::~SpecialQp()
 		step_locked(SpecialQpEvent::done);
 	}
 	work_.cancel();
-	if (cq_) {
+	if (cq_)
 		ib_process_cq_direct(cq_, -1);
-		ib_destroy_cq(cq_);
-	}
 	/* These MADs arrived too late to be routed. */
 	while (Receive *receive = received_.pop_front())
 		kern::destroy(receive);
-	receive_queue_.close();
+	reclaim();
+	if (internal_agent_) {
+		/* run() reports the sends that have ended now. */
+		kick();
+		internal_agent_->drain();
+	}
+	work_.cancel();
+	if (cq_)
+		ib_destroy_cq(cq_);
 	smp_snoop_.stop();
 }
 
@@ -173,9 +188,16 @@ kern::Result<bool> SpecialQp::poll()
 void SpecialQp::run()
 {
 	const HandlerContext here;
+	SendList ended;
 
-	if (state() == SpecialQpState::closed)
+	if (state() == SpecialQpState::closed) {
+		{
+			kern::Guard guard(lock_);
+			ended.splice_back(finished_);
+		}
+		notify(here, ended);
 		return;
+	}
 	if constexpr (kern::debug)
 		running_in_ = kern_context();
 	const auto polled = poll();
@@ -186,7 +208,6 @@ void SpecialQp::run()
 	}
 	again |= received_count_ > 0;
 
-	SendList ended;
 	bool has_local, is_well;
 	{
 		kern::Guard guard(lock_);
@@ -238,6 +259,11 @@ void SpecialQp::step_locked(SpecialQpEvent event)
 
 	if (to == from)
 		return;
+	if (to == SpecialQpState::flushing) {
+		flush_is_overdue_ = false;
+		watching_progress_ = true;
+		progress_work_.reschedule(flush_ms);
+	}
 	/* Posts the waiting packets or completes them with an error, depending on the state. */
 	if (!is_recovering(to))
 		pump_locked();
@@ -251,24 +277,106 @@ bool SpecialQp::recover()
 
 	for (;;) {
 		SpecialQpState state;
-		bool sends_are_back;
+		bool sends_are_back, flush_is_overdue;
 		{
 			kern::Guard guard(lock_);
 			state = this->state();
 			sends_are_back = send_queue_.empty();
+			flush_is_overdue = flush_is_overdue_;
 		}
 		if (state == SpecialQpState::up)
 			break;
-		if (!Recovery::is_due(state, sends_are_back, receive_queue_.empty()))
+		const bool receives_are_back = receive_queue_.empty();
+		if (!Recovery::is_due(state, sends_are_back, receives_are_back, flush_is_overdue))
 			return any;
-		const auto taken =
-			recovery_.take_step(state, sends_are_back && receive_queue_.empty());
+		const bool nothing_posted = sends_are_back && receives_are_back;
+		kern::Result<> taken;
+		if (state == SpecialQpState::flushing && !nothing_posted)
+			taken = reset_and_reclaim();
+		if (taken.ok())
+			taken = recovery_.take_step(state, nothing_posted);
 		kern::Guard guard(lock_);
 		step_locked(taken.ok() ? SpecialQpEvent::done : SpecialQpEvent::failed);
 		any = true;
 	}
 	receive_queue_.make_up();
 	return any;
+}
+
+/* Starts to call check_progress() while requests are posted. */
+void SpecialQp::watch_progress_locked()
+{
+	if (state() >= SpecialQpState::closing)
+		return;
+	watching_progress_ = true;
+	send_queue_.begin_period();
+	progress_work_.queue(progress_ms);
+}
+
+/*
+ * Starts a recovery if a send has not completed since the last call, and ends the wait for a flush.
+ * So a send ends within six seconds after it was posted or cancelled: after at most two intervals
+ * the QP is moved to ERR, and flush_ms later it is reset. Context: work queue.
+ */
+void SpecialQp::check_progress()
+{
+	bool is_stalled = false;
+	{
+		kern::Guard guard(lock_);
+		const SpecialQpState state = this->state();
+		if (state >= SpecialQpState::closing)
+			return;
+		if (state == SpecialQpState::flushing) {
+			flush_is_overdue_ = true;
+			kick();
+		} else if (send_queue_.is_stalled()) {
+			step_locked(SpecialQpEvent::stalled);
+			is_stalled = this->state() != state;
+		}
+		send_queue_.begin_period();
+		watching_progress_ = !send_queue_.empty();
+		if (watching_progress_)
+			progress_work_.queue(progress_ms);
+	}
+	if (is_stalled)
+		kern_warning_limited(
+			"%s port %u QP%u: a send does not complete, resetting the QP\n",
+			device_->name, port_num_, qp_->qp_num);
+}
+
+/*
+ * Takes back the requests that the hardware does not complete. First processes their completions,
+ * if there are any: some devices leave them in the CQ. Errors: those of the verbs; then nothing is
+ * taken back. Context: run().
+ */
+kern::Result<> SpecialQp::reset_and_reclaim()
+{
+	KERN_TRY(recovery_.reset());
+	int count;
+	do {
+		count = ib_process_cq_direct(cq_, polled_at_once);
+		if (count < 0)
+			return kern::Error{count};
+	} while (count == polled_at_once);
+	reclaim();
+	return {};
+}
+
+/*
+ * Ends the packets and frees the receive buffers that are still posted. The QP must have been reset
+ * or destroyed, and its completions must have been polled, so that no completion refers to them any
+ * more. It is not known whether the packets were sent. Context: process.
+ */
+void SpecialQp::reclaim()
+{
+	receive_queue_.close();
+	kern::Guard guard(lock_);
+	while (Packet *packet = send_queue_.oldest()) {
+		Send &send = *packet->send;
+		send_queue_.take_back(*packet);
+		decide_locked(send, IB_WC_WR_FLUSH_ERR);
+		release_locked(send);
+	}
 }
 
 /* Context: work queue. */
@@ -295,23 +403,27 @@ kern::Result<> SpecialQp::add(Agent &agent)
 	return {};
 }
 
+/* Removes the agent from the table, and decides the outcome of its sends. */
+void SpecialQp::retire(Agent &agent)
+{
+	kern::Guard guard(lock_);
+	agent.leaving = true;
+	if (agent.snoops && agent.node.linked())
+		kern::write_once(watchers_, watchers_ - 1);
+	agent.node.unlink();
+	agent.pending.each([this](Send &send) KERN_REQUIRES(lock_) {
+		decide_locked(send, IB_WC_WR_FLUSH_ERR);
+	});
+	while (Send *send = local_.pop_of(agent))
+		decide_locked(*send, IB_WC_WR_FLUSH_ERR);
+	agent.reception.clear();
+}
+
 void SpecialQp::remove(Agent &agent)
 {
 	/* A handler that calls this would wait for itself. */
 	kern_assert(kern::read_once(running_in_) != kern_context());
-	{
-		kern::Guard guard(lock_);
-		agent.leaving = true;
-		if (agent.snoops && agent.node.linked())
-			kern::write_once(watchers_, watchers_ - 1);
-		agent.node.unlink();
-		agent.pending.each([this](Send &send) KERN_REQUIRES(lock_) {
-			decide_locked(send, IB_WC_WR_FLUSH_ERR);
-		});
-		while (Send *send = local_.pop_of(agent))
-			decide_locked(*send, IB_WC_WR_FLUSH_ERR);
-		agent.reception.clear();
-	}
+	retire(agent);
 	kick();
 	agent.drain();
 }

@@ -13,6 +13,10 @@
  * agents, and performs every recovery step. So a handler may always sleep, handlers on one special
  * QP never run in parallel, and no completion is processed during a recovery. All other functions
  * can be called in any context: they change lists under the lock and leave the rest to run().
+ *
+ * The hardware may lose completions, and nothing waits for them without a limit (MGMT-14). A later
+ * completion shows that an earlier one is lost. If none comes, check_progress() starts a recovery,
+ * which resets the QP. After that, the requests that have no completion belong to this class again.
  */
 #pragma once
 
@@ -52,7 +56,10 @@ public:
 	 */
 	static kern::Result<kern::Owned<SpecialQp>> create(ib_device *device, u32 port_num,
 							   ib_pd *pd, ib_qp_type type);
-	/* All agents must have been removed. */
+	/*
+	 * All agents must have been removed. Waits for no completion: the sends of the MAD layer
+	 * end after the QP has been destroyed.
+	 */
 	~SpecialQp();
 
 	ib_device *device() const { return device_; }
@@ -74,7 +81,8 @@ public:
 	 */
 	kern::Result<> add(Agent &agent);
 	/*
-	 * Completes all of the agent's sends with a flush error. After it returns, none of the
+	 * Completes all of the agent's sends with a flush error, within six seconds even if the
+	 * hardware loses their completions (check_progress()). After it returns, none of the
 	 * agent's handlers runs. Context: process, not from a handler of any agent of this special
 	 * QP.
 	 */
@@ -130,6 +138,11 @@ private:
 	void step_locked(SpecialQpEvent event) KERN_REQUIRES(lock_);
 	bool recover();
 	void retry();
+	void retire(Agent &agent);
+	void watch_progress_locked() KERN_REQUIRES(lock_);
+	void check_progress();
+	kern::Result<> reset_and_reclaim();
+	void reclaim();
 	kern::Result<bool> poll();
 	bool arm(int poll_error);
 
@@ -150,6 +163,8 @@ private:
 		if (const SendQueue::Lost lost = send_queue_.pump(state() == SpecialQpState::up))
 			[[unlikely]]
 			pump_on_locked(lost);
+		if (!watching_progress_) [[unlikely]]
+			watch_progress_locked();
 	}
 	void pump_on_locked(SendQueue::Lost lost) KERN_REQUIRES(lock_);
 	void wait_for_peer_locked(Send &send) KERN_REQUIRES(lock_);
@@ -173,6 +188,10 @@ private:
 	}
 	void expire_locked(Agent &agent, u64 now) KERN_REQUIRES(lock_);
 	void on_send_done(ib_wc *wc);
+	void end_packet_locked(Packet &packet, ib_wc_status status, u32 vendor_err)
+		KERN_REQUIRES(lock_);
+	void end_older_packets_locked(const Packet &packet, ib_wc_status status)
+		KERN_REQUIRES(lock_);
 	void notify(const HandlerContext &here, SendList &ended);
 	void serve_local(const HandlerContext &here);
 	void answer_local(const HandlerContext &here, Send &send);
@@ -224,6 +243,9 @@ private:
 	SendList finished_ KERN_GUARDED_BY(lock_);
 	LocalQueue local_ KERN_GUARDED_BY(lock_);
 	int unattended_ KERN_GUARDED_BY(lock_) = 0;
+	bool watching_progress_ KERN_GUARDED_BY(lock_) = false; /* progress_work_ is queued */
+	/* In state flushing: the requests did not complete in time. */
+	bool flush_is_overdue_ KERN_GUARDED_BY(lock_) = false;
 	/*
 	 * Declared before work_, and thus destroyed after it, because work items of the members of
 	 * this group queue work_.
@@ -242,6 +264,7 @@ private:
 	kern::Work work_{kern::method<&SpecialQp::run>, this};
 	/* Declared after work_, and thus destroyed before it, because it queues work_. */
 	kern::DelayedWork retry_work_{kern::method<&SpecialQp::kick>, this};
+	kern::DelayedWork progress_work_{kern::method<&SpecialQp::check_progress>, this};
 	/* Declared last, because it may call watch() immediately. */
 	kern::TraceListener trace_{KERN_TRACE_MAD, kern::method<&SpecialQp::watch>, this};
 };

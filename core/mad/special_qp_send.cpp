@@ -148,8 +148,8 @@ void SpecialQp::abort_locked(Send &send, ib::RmppStatus status)
 /*
  * Waits for a response. Its timeout starts now if all packets have been sent, otherwise when the
  * last one has. The hardware completes all packets, at the latest when the QP enters the error
- * state or is destroyed (MGMT-09). Packets that wait behind them are then sent, or are completed by
- * the QP's recovery.
+ * state or is destroyed (MGMT-09); otherwise the recovery takes them back (MGMT-14). Packets that
+ * wait behind them are then sent, or are completed by the recovery.
  */
 void SpecialQp::wait_for_peer_locked(Send &send)
 {
@@ -194,26 +194,25 @@ void SpecialQp::on_agent_timer(Agent &agent)
 		kick();
 }
 
-void SpecialQp::on_send_done(ib_wc *wc)
+/* Ends a packet that the hardware does not use any more. */
+[[gnu::always_inline]] inline void SpecialQp::end_packet_locked(Packet &packet, ib_wc_status status,
+								u32 vendor_err)
 {
-	Packet &packet = *static_cast<Packet *>(wc->wr_cqe);
 	Send &send = *packet.send;
 
-	kern::Guard guard(lock_);
 	send_queue_.take_back(packet);
-	if (wc->status != IB_WC_SUCCESS) [[unlikely]] {
+	if (status != IB_WC_SUCCESS) [[unlikely]] {
 		/*
 		 * The hardware stops the send queue after a failed send (IBA 10.3.1, SQE). Flushed
 		 * sends are sent again.
 		 */
 		step_locked(SpecialQpEvent::send_failed);
-		if (wc->status == IB_WC_WR_FLUSH_ERR && !send.is_decided() &&
-		    is_recovering(state())) {
+		if (status == IB_WC_WR_FLUSH_ERR && !send.is_decided() && is_recovering(state())) {
 			send_queue_.add(packet);
 			return;
 		}
-		send.vendor_err = wc->vendor_err;
-		decide_locked(send, wc->status);
+		send.vendor_err = vendor_err;
+		decide_locked(send, status);
 	} else if (!send.is_rmpp() && !send.awaits_answer && !send.is_decided()) {
 		/*
 		 * A single datagram without a response has completed: no other packet and no timer
@@ -224,6 +223,32 @@ void SpecialQp::on_send_done(ib_wc *wc)
 		send.status = IB_WC_SUCCESS;
 	}
 	release_locked(send);
+}
+
+/*
+ * Ends the packets that were posted before @packet, which has completed with @status. Requests of a
+ * send queue complete in order, so the completions of these packets are lost. Their status is known
+ * unless the QP was flushed: a request that fails stops the send queue, so the requests before
+ * another one have succeeded.
+ */
+void SpecialQp::end_older_packets_locked(const Packet &packet, ib_wc_status status)
+{
+	for (Packet *lost = send_queue_.oldest(); lost != &packet; lost = send_queue_.oldest())
+		end_packet_locked(*lost, status == IB_WC_WR_FLUSH_ERR ? status : IB_WC_SUCCESS, 0);
+}
+
+void SpecialQp::on_send_done(ib_wc *wc)
+{
+	Packet &packet = *static_cast<Packet *>(wc->wr_cqe);
+
+	kern::Guard guard(lock_);
+	if (send_queue_.oldest() != &packet) [[unlikely]] {
+		/* The driver has reported the completion twice, or out of order. */
+		if (KERN_WARN_ON(!SendQueue::is_posted(packet)))
+			return;
+		end_older_packets_locked(packet, wc->status);
+	}
+	end_packet_locked(packet, wc->status, wc->vendor_err);
 	pump_locked();
 }
 

@@ -57,8 +57,9 @@ public:
 	/* When this has returned, `wake` is not called any more. Context: process. */
 	void stop() { retry_.cancel(); }
 	/*
-	 * Frees the buffers that the hardware has not returned. The QP must have been destroyed, so
-	 * that nothing can write to them. Context: process.
+	 * Frees the buffers that the hardware has not returned. The QP must have been reset or
+	 * destroyed, so that nothing can write to them, and its completions must have been polled.
+	 * After a reset, the queue can be filled again. Context: process.
 	 */
 	void close()
 	{

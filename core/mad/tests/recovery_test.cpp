@@ -23,17 +23,17 @@ constexpr unsigned int receive_queue = 512;
 void mgmt_03_special_qp_state_transitions_match_the_expected_table(Test &test)
 {
 	using enum SpecialQpState;
-	constexpr int states = 8, events = 6;
-	/* Columns: done, failed, send_failed, receive_flushed, retry, close. */
+	constexpr int states = 8, events = 7;
+	/* Columns: done, failed, send_failed, receive_flushed, retry, close, stalled. */
 	constexpr SpecialQpState table[states][events] = {
-		/* opening */ {up, opening, opening, opening, opening, closing},
-		/* up */ {up, up, stopped, flushing, up, closing},
-		/* stopped */ {up, failing, stopped, flushing, stopped, closing},
-		/* failing */ {flushing, broken, failing, flushing, failing, closing},
-		/* flushing */ {up, broken, flushing, flushing, flushing, closing},
-		/* broken */ {broken, broken, broken, broken, failing, closing},
-		/* closing */ {closed, closing, closing, closing, closing, closing},
-		/* closed */ {closed, closed, closed, closed, closed, closed},
+		/* opening */ {up, opening, opening, opening, opening, closing, opening},
+		/* up */ {up, up, stopped, flushing, up, closing, failing},
+		/* stopped */ {up, failing, stopped, flushing, stopped, closing, failing},
+		/* failing */ {flushing, broken, failing, flushing, failing, closing, failing},
+		/* flushing */ {up, broken, flushing, flushing, flushing, closing, flushing},
+		/* broken */ {broken, broken, broken, broken, failing, closing, broken},
+		/* closing */ {closed, closing, closing, closing, closing, closing, closing},
+		/* closed */ {closed, closed, closed, closed, closed, closed, closed},
 	};
 	for (int state = 0; state < states; state++)
 		for (int event = 0; event < events; event++)

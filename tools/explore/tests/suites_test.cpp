@@ -73,6 +73,12 @@ TEST(Explorer, MadSendsCompleteOnceOnDeviceRemoval)
 {
 	expect_holds("mad_life_card.mgmt_03_device_removal_flushes_all_outstanding_sends", 6);
 }
+TEST(Explorer, UnregistrationCompletesSendsWithLostCompletions)
+{
+	expect_holds(
+		"mad_lost_completion_card.mgmt_14_unregistration_completes_a_send_whose_completion_is_lost",
+		3);
+}
 /* The 375th seed finds an iteration that begins before it holds the lock. */
 TEST(Explorer, IpoibDestinationTableCanBeReadDuringRemovalOfADestination)
 {
