@@ -254,6 +254,26 @@ def hosts_accept_connections_after_random_use_of_rdma_cm(lab):
             assert "weft-hunt: checked" in said and "weft-hunt: finished" in said, said
 
 
+LOST_COMPLETION = """scenario ipoib
+stack weft
+4.0 fabric card fault node1 cqe-index
+4.2 node1 create_child 8001
+4.4 node1 up ib0.8001
+8.0 node1 unbind
+12.0 node1 bind
+"""
+
+
+@test(kernels=(), also=("um-debug",), timeout=300)
+def driver_is_removed_after_a_lost_mad_completion(lab):
+    """A card loses the completion of a MAD. The removal of weft's driver does not wait for it, and ib0 works again when the driver is bound."""
+    schedule, logs = lab.directory / "lost", lab.directory / "logs"
+    schedule.write_text(LOST_COMPLETION)
+    _hunt(lab, "replay", schedule, "--logs", logs, status=0)
+    said = (logs / "console-node1.log").read_text()
+    assert "completion of no send" in said and "a send does not complete" in said and "weft-hunt: finished" in said, said
+
+
 FAULTS = """scenario ipoib
 4.0 node1 manage
 4.5 fabric sm corrupt-replies one-in=3 seed=5
