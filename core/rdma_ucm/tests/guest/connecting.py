@@ -9,6 +9,8 @@ from lab.fabric import Fabric
 
 # Some program has the node open, and is about to listen.
 LISTENS = "ls -l /proc/*/fd 2>/dev/null | grep -q infiniband/rdma_cm"
+# Some program waits for an event of weft's or Linux's RDMA CM. A server that has one thread listens by then.
+WAITS_FOR_EVENT = "cat /proc/[0-9]*/wchan | grep -qE '(next|ucma_get)_event'"
 LIMIT = 30
 # Prints what the programs of a guest that use RDMA wait for.
 STATE = """for process in /proc/[0-9]*; do
@@ -74,7 +76,8 @@ class Program:
 
 
 def perftest(words, **options):
-    return Program(f"{words} -R -F -n 50", words + " -R -F -n 50 {4}", MEASURED, **options)
+    # Its client gives up if it is rejected, and thus must not start before the server listens.
+    return Program(f"{words} -R -F -n 50", words + " -R -F -n 50 {4}", MEASURED, WAITS_FOR_EVENT, **options)
 
 
 def stream(name, client, server, **options):

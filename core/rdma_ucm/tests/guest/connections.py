@@ -7,7 +7,7 @@ import re
 from lab.fabric import PAIR, Fabric
 from lab.testing import test
 
-from connecting import ALL, FEW, LISTENS, check_programs
+from connecting import ALL, FEW, LISTENS, WAITS_FOR_EVENT, check_programs
 
 STACK = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_sysfs", "weft_uverbs", "weft_netlink", "weft_mlx4", "weft_ipoib", "weft_iw_cm", "weft_rdma_cm", "weft_rdma_ucm")
 
@@ -217,7 +217,7 @@ def librdmacm_programs_connect_two_weft_guests(lab):
             assert "return status 0" in node2.run(f"{command} -s 10.0.0.1", timeout=60).out, command
             assert "return status 0" in listening.wait(60).out, command
         listening = node1.spawn("ib_send_bw -R -F -n 100")
-        node1.wait_for(LISTENS, timeout=20, what="ib_send_bw to listen")
+        node1.wait_for(WAITS_FOR_EVENT, timeout=20, what="ib_send_bw to listen")
         out = node2.run("ib_send_bw -R -F -n 100 10.0.0.1", timeout=60).out
         assert re.search(r"^\s*\d+\s+\d+\s+\d+\.\d+", out, re.MULTILINE), out
         listening.wait(60)
