@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests the resolution of service IDs, alternate paths, and the counters.
+// Tests service ID resolution (SIDR), alternate paths (LAP, APR), and the counters of CM messages.
 #include <rdma/ib_port_counters.h>
 #include "fixture.hpp"
 

@@ -25,7 +25,7 @@ json complete(unsigned generation, double time, json ports)
 		{"subnet_manager", {{"state", "standby"}, {"sweeps", 1}}}};
 }
 
-TEST(Samples, ChangesAreAddedToTheSampleBefore)
+TEST(Samples, ChangesAreMergedIntoThePreviousSample)
 {
 	Samples samples;
 	EXPECT_EQ(samples.request(), json::object());

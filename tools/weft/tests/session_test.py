@@ -1095,7 +1095,7 @@ class NvmeReconnection(Folder):
         self.assertEqual({key: os.readlink(link)[:1] for key, link in links.items()}, {("1", "a"): "/", ("1", "b"): "/", ("2", "a"): ".", ("2", "b"): "."})
         self.assertTrue(all(link.is_dir() for link in links.values()))
 
-    def test_nvme_target_link_that_could_not_be_restored_is_restored_at_the_next_restart(self):
+    def test_nvmet_subsystem_that_could_not_be_linked_to_its_port_is_linked_at_the_next_restart(self):
         """The subsystem could not be linked, for example because weftd crashed again. The next restart links it."""
         self.write("nvmet/ports/1/addr_trtype", "rdma\n")
         self.write("nvmet/subsystems/a/attr_model")

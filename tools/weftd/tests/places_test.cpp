@@ -264,7 +264,7 @@ TEST(Places, HostOnAnotherDaemonThanItsSwitchIsLinkedByATrunk)
 			      "is 'a'"));
 }
 
-TEST(Places, HostWithoutASwitchRunsOnTheDaemonOfItsNeighbourOrEthernetSegment)
+TEST(Places, DaemonOfADirectlyConnectedHostIsThatOfItsPeerOrEthernetSegment)
 {
 	const auto text = two_places() + R"(
 [[ethernet]]
@@ -307,7 +307,7 @@ TEST(Places, EthernetSegmentAcrossSeveralDaemonsIsRefused)
 			      "host 'h3' is at place 'b', but its Ethernet 'lan' is at place 'a'")));
 }
 
-TEST(Places, MissingOrInvalidPlaceSectionsAndOptionsAreRefused)
+TEST(Places, LabFileWithoutTheNamedPlaceOrWithInvalidPlacesIsRefused)
 {
 	EXPECT_THAT(refusal_of_plan(kRing), HasSubstr("the lab has no [[place]]"));
 	EXPECT_THAT(refusal_of_plan(two_places(), {2, {}}), HasSubstr("has 2 places already"));

@@ -140,7 +140,7 @@ TEST_F(Sample, AnswerSinceAGenerationContainsOnlyChanges)
 }
 
 // What one client has got is not missing in the answer to another one.
-TEST_F(Sample, ClientsWithDifferentGenerationsGetTheirOwnChanges)
+TEST_F(Sample, EachClientGetsTheChangesSinceItsOwnLastSample)
 {
 	const json first = sample_since(0);
 	fabric::Counters::add(counters_of_a().xmit_wait);
@@ -150,7 +150,7 @@ TEST_F(Sample, ClientsWithDifferentGenerationsGetTheirOwnChanges)
 	EXPECT_EQ(sample_since(second["generation"])["ports"].size(), 1u);
 }
 
-TEST_F(Sample, UnknownGenerationsGetCompleteAnswers)
+TEST_F(Sample, RequestWithAnUnknownGenerationReturnsAllValues)
 {
 	const auto last = sample_since(0)["generation"].get<std::uint64_t>();
 	for (const std::uint64_t since :
@@ -163,7 +163,7 @@ TEST_F(Sample, UnknownGenerationsGetCompleteAnswers)
 }
 
 // A generation has no meaning for ports and hosts that did not exist then.
-TEST_F(Sample, AnswerIsCompleteAfterPortsHostsOrEthernetsChanged)
+TEST_F(Sample, AllValuesAreReturnedAfterAPortHostOrEthernetWasAddedOrRemoved)
 {
 	const std::string lab = kSampledLab;
 	std::uint64_t last = sample_since(0)["generation"];

@@ -396,7 +396,7 @@ TEST_F(Mlx5PolledDoorbells,
 		for (unsigned made = 2; made < queues; ++made)
 			driver.make_qp(QpService::rc, cq);
 		// The next pages are read in the same round.
-		for (unsigned pages = 0; pages < 2; ++pages) {
+		for (unsigned page = 0; page < 2; ++page) {
 			driver.uar = driver.command(Opcode::alloc_uar).number();
 			for (unsigned made = 0; made < 40; ++made)
 				driver.make_qp(QpService::rc, driver.make_cq(0));

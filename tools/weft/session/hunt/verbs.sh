@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-# Defines the shell functions that perform the steps of the scenario verbs of `weft hunt` in a guest. Each step runs in its own process.
-# $own is the module of the card's driver.
+# Defines the shell functions that perform, in a guest, the steps of the scenario of `weft hunt` named "verbs". Each step runs in its own
+# process. $own is the name of the kernel module that drives the card.
 probe=/share/weft-uverbs-probe
 dma=/sys/kernel/debug/dma-api/num_errors
 # Programs may register a page several times, which dma-debug reports. It reports one error and no more, so it is silent until a device is removed.
