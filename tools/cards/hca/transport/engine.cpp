@@ -76,6 +76,9 @@ void Engine::qp_destroyed(QueuePair &pair)
 	if (!qp)
 		return;
 	responder_.leave(*qp);
+	// The acknowledgement may be for a QP of this card. Nothing else may wake the engine.
+	if (!output_.looped().empty())
+		wakeup_.signal();
 	if (qp->timer)
 		timers_.erase({*qp->timer, qp});
 	leases_.end(*qp);
