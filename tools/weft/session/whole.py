@@ -399,10 +399,16 @@ class View:
             self._missing[place] = reason
         for place, answer in list(results.items()):
             try:
-                results[place] = sampling.merged(samples.get(place), answer)
+                sample = sampling.merged(samples.get(place), answer)
             except ValueError:
                 self._missing[place] = "its answer is not understood"
                 del results[place]
+                samples = {each: kept for each, kept in samples.items() if each is not place}     # the next request is for a complete sample
+                continue
+            if sample.get("cards"):
+                # A place may name any cards, and other ones in each answer. Those of its hosts are kept, so that the sample does not grow.
+                sample = {**sample, "cards": {host: counts for host, counts in sample["cards"].items() if self.topology.owner.get(host) is place}}
+            results[place] = sample
         # A place that has not answered in time may answer the next request.
         self._samples = {**samples, **results}
         topology = self.topology

@@ -262,6 +262,14 @@ class Samples(unittest.TestCase):
                 self.ask()
                 self.assertEqual([each["place"] for each in self.ask()["missing"]], ["p1"])
 
+    def test_cards_of_unknown_hosts_are_not_stored(self):
+        self.start([sample_of("h1", 5, cards={"h1": {"commands": 1}, **{f"x{number}": {} for number in range(9)}}),
+                    changes_of(5, 6, {}, cards={"h1": {"commands": 2}}), changes_of(6, 7, {}, cards={"x1": {"y" * 1000: 1}})])
+        self.ask()
+        self.assertEqual(self.ask()["cards"], {"h1": {"commands": 2}})
+        self.assertEqual([sorted(sample["cards"]) for sample in self.view._samples.values()], [["h1"]])
+        self.assertEqual([each["place"] for each in self.ask()["missing"]], ["p1"])
+
     def test_additional_members_of_changes_are_not_stored(self):
         self.start([sample_of("h1", 5), *(changes_of(number, number + 1, {}, **{f"extra{number}": "x" * 1000}) for number in range(5, 10))])
         for _ in range(6):
