@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Finds weft's kernel modules as built for one kernel: their directory, and the order in which they are loaded."""
+import contextlib
 import hashlib
 import json
 import os
@@ -58,16 +59,20 @@ def build_if_changed(kdir, names):
         before = json.loads(record.read_text())
     except (OSError, ValueError):
         before = None
-    if before == _state(kdir, names):
+    now = _state(kdir, names)
+    if before == now:
         return
     record.unlink(missing_ok=True)
     build(kdir, names)
-    record.write_text(json.dumps(_state(kdir, names)))
+    after = _state(kdir, names)
+    # A source that was changed during the build may have been compiled before the change.
+    if _without_modules(after) == _without_modules(now):
+        record.write_text(json.dumps(after))
 
 
 SOURCES = ("core", "hw", "ulp", "include", "scripts/make", "Kbuild", "Makefile", "debian/changelog", "debian/weft-dkms.dkms")
 COMPILERS = ("gcc", "g++", "ld", "make")
-KBUILD_VARIABLES = re.compile(r"(CC|CXX|LD|AR|LLVM|KBUILD|KC|CCACHE|HOST|W$|V$)\w*")
+KBUILD_VARIABLES = re.compile(r"(CC|CXX|LD|AR|LLVM|KBUILD|KC|CCACHE|CROSS_COMPILE|OBJ|HOSTC|HOSTLD|WEFT_)\w*|DEBUG|W|V")
 
 
 def _state(kdir, names):
@@ -82,10 +87,15 @@ def _state(kdir, names):
         path = paths.pop()
         if path.is_dir():
             paths += path.iterdir()
-        elif path.exists():
-            status = path.stat()
-            files[str(path)] = [status.st_size, status.st_mtime_ns]
+        else:
+            with contextlib.suppress(FileNotFoundError):
+                status = path.stat()
+                files[str(path)] = [status.st_size, status.st_mtime_ns]
     return {"files": files, "variables": {name: value for name, value in os.environ.items() if KBUILD_VARIABLES.fullmatch(name)}}
+
+
+def _without_modules(state):
+    return {**state, "files": {path: status for path, status in state["files"].items() if not path.endswith(".ko")}}
 
 
 def check_locks(kdir):

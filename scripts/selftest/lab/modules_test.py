@@ -57,6 +57,7 @@ class BuildIfChanged(unittest.TestCase):
             "a module is removed": self.module("weft_mad").unlink,
             "a module was built by another command": lambda: os.utime(self.module("weft_core"), ns=(1, 1)),
             "a variable of Kbuild is set": lambda: os.environ.update(KCFLAGS="-O1"),
+            "another kind of build is requested": lambda: os.environ.update(DEBUG="1"),
         }
         with mock.patch.dict(os.environ):
             self.assertTrue(self.builds_again())
@@ -65,6 +66,16 @@ class BuildIfChanged(unittest.TestCase):
                     self.assertFalse(self.builds_again())
                     change()
                     self.assertTrue(self.builds_again())
+
+    def test_build_during_which_a_source_changes_is_repeated(self):
+        def build(kdir, names):
+            self.build(kdir, names)
+            (self.tree / "core/mad/agent.cpp").write_text("changed during the build")
+
+        with mock.patch.object(modules, "build", build):
+            self.assertTrue(self.builds_again())
+        self.assertTrue(self.builds_again())
+        self.assertFalse(self.builds_again())
 
     def test_build_that_fails_is_repeated(self):
         with mock.patch.object(modules, "build", side_effect=RuntimeError), self.assertRaises(RuntimeError):
