@@ -103,13 +103,16 @@ kern::Result<kern::Ref<SmAddress>> Port::find_manager()
  */
 void Port::refresh()
 {
+	const bool is_forced = __atomic_exchange_n(&is_forced_, 0, __ATOMIC_RELAXED);
 	auto found = find_manager();
 
 	if (!found.ok()) {
 		kern_warning_limited("%s port %u: no address of the subnet manager yet: %d\n",
 				     device()->name, port_num(), found.error());
 		refresh_work_.queue(back_off_.next_ms());
-		back_off_.failed();
+		/* Consumers that ask often must not delay the next attempt. */
+		if (!is_forced)
+			back_off_.failed();
 		return;
 	}
 	back_off_.succeeded();

@@ -61,7 +61,11 @@ public:
 	 * failed, does so now. A consumer that handles the same event would otherwise find no
 	 * address. Context: process; not under a lock that refresh() takes.
 	 */
-	void finish_refresh() { refresh_work_.flush(); }
+	void finish_refresh()
+	{
+		__atomic_store_n(&is_forced_, 1, __ATOMIC_RELAXED);
+		refresh_work_.flush();
+	}
 	/*
 	 * Returns a transaction ID whose responses are passed to this port's agent. Context: any.
 	 */
@@ -82,11 +86,13 @@ private:
 	kern::Locked<kern::Ref<SmAddress>, kern::IrqSpinLock> sm_address_{
 		KERN_LOCK_CLASS("sa.sm_address")};
 	u32 last_tid_ = 0;
-	Groups groups_{*this};
-	Informs informs_{*this};
 	u32 rejoin_due_ = 0;
+	u32 is_forced_ = 0;      /* the next refresh() is due to finish_refresh() */
 	kern::BackOff back_off_; /* delays of the retries of refresh() */
 	kern::DelayedWork refresh_work_{kern::method<&Port::refresh>, this};
+	/* Declared after refresh_work_, and thus destroyed before it, because they flush it. */
+	Groups groups_{*this};
+	Informs informs_{*this};
 };
 
 } // namespace mad::sa

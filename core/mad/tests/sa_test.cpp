@@ -261,7 +261,7 @@ void mgmt_03_sa_join_immediately_retries_the_failed_creation_of_the_sm_address_h
 	ASSERT_TRUE(move_manager(node, 1));
 	ASSERT_TRUE(eventually([&] { return soft_calls(node.device(), SOFT_CREATE_AH) > before; }));
 	const unsigned long first = soft_calls(node.device(), SOFT_CREATE_AH);
-	/* Without the joins, these attempts would take more than half a minute. */
+	/* Each join makes another attempt at once. */
 	for (unsigned int i = 0; i < joins; i++) {
 		Membership refused;
 		ASSERT_EQ(refused.join(client, node), 0);
