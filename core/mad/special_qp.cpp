@@ -6,6 +6,7 @@
 #include "special_qp.hpp"
 
 #include <kern/log.hpp>
+#include <kern/time.hpp>
 #include <rdma/objects.hpp>
 
 namespace mad
@@ -24,9 +25,15 @@ constexpr unsigned retry_ms = 100;
  * has stalled. A completion usually takes microseconds; it takes longer only if the link has no
  * credits or the hardware is very slow. In that case, the recovery sends the packets again.
  */
-constexpr unsigned progress_ms = 2000;
+constexpr unsigned progress_ms = 4000;
+/*
+ * Number of calls of check_progress() that find a stalled send until it counts as stalled although
+ * run() has not yet seen all completions in the CQ, because new ones arrive all the time.
+ */
+constexpr unsigned suspicions_max = 3;
 /* Time after which requests that were not flushed are taken back. */
 constexpr unsigned flush_ms = 2000;
+constexpr u64 ns_per_ms = 1'000'000;
 /*
  * Number of MADs that one run passes to their handlers. Other work items can run between two runs.
  */
@@ -202,6 +209,7 @@ void SpecialQp::run()
 		running_in_ = kern_context();
 	const auto polled = poll();
 	bool again = polled.ok() && polled.value();
+	judge_progress(again);
 	for (int routed = 0; routed < routed_at_once && received_count_ > 0; routed++) {
 		received_count_--;
 		route(here, kern::Owned<Receive>::adopt(received_.pop_front()));
@@ -261,6 +269,7 @@ void SpecialQp::step_locked(SpecialQpEvent event)
 		return;
 	if (to == SpecialQpState::flushing) {
 		flush_is_overdue_ = false;
+		flush_end_ = kern::now_ns() + flush_ms * ns_per_ms;
 		watching_progress_ = true;
 		progress_work_.reschedule(flush_ms);
 	}
@@ -314,29 +323,53 @@ void SpecialQp::watch_progress_locked()
 }
 
 /*
- * Starts a recovery if a send has not completed since the last call, and ends the wait for a flush.
- * So a send ends within six seconds after it was posted or cancelled: after at most two intervals
- * the QP is moved to ERR, and flush_ms later it is reset. Context: work queue.
+ * Suspects a send that has not completed since the last call, and ends the wait for a flush. So a
+ * send ends within ten seconds after it was cancelled: after at most two intervals the QP is moved
+ * to ERR, and flush_ms later it is reset. Context: work queue.
  */
 void SpecialQp::check_progress()
+{
+	kern::Guard guard(lock_);
+	const SpecialQpState state = this->state();
+	if (state >= SpecialQpState::closing)
+		return;
+	if (state == SpecialQpState::flushing) {
+		if (kern::now_ns() >= flush_end_) {
+			flush_is_overdue_ = true;
+			kick();
+		}
+	} else if (send_queue_.is_stalled()) {
+		/* Its completion may be in the CQ: run() decides after it has polled the CQ. */
+		suspicions_++;
+		kick();
+	} else {
+		send_queue_.begin_period();
+	}
+	watching_progress_ = !send_queue_.empty();
+	if (watching_progress_)
+		progress_work_.queue(progress_ms);
+}
+
+/*
+ * Starts a recovery if a suspected send still has no completion. @more: the CQ may contain more
+ * completions than were polled. Context: run().
+ */
+void SpecialQp::judge_progress(bool more)
 {
 	bool is_stalled = false;
 	{
 		kern::Guard guard(lock_);
-		const SpecialQpState state = this->state();
-		if (state >= SpecialQpState::closing)
+		if (!suspicions_) [[likely]]
 			return;
-		if (state == SpecialQpState::flushing) {
-			flush_is_overdue_ = true;
-			kick();
-		} else if (send_queue_.is_stalled()) {
+		if (!send_queue_.is_stalled()) {
+			suspicions_ = 0;
+		} else if (!more || suspicions_ >= suspicions_max) {
+			suspicions_ = 0;
+			send_queue_.begin_period();
+			const SpecialQpState state = this->state();
 			step_locked(SpecialQpEvent::stalled);
 			is_stalled = this->state() != state;
 		}
-		send_queue_.begin_period();
-		watching_progress_ = !send_queue_.empty();
-		if (watching_progress_)
-			progress_work_.queue(progress_ms);
 	}
 	if (is_stalled)
 		kern_warning_limited(

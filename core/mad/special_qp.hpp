@@ -81,7 +81,7 @@ public:
 	 */
 	kern::Result<> add(Agent &agent);
 	/*
-	 * Completes all of the agent's sends with a flush error, within six seconds even if the
+	 * Completes all of the agent's sends with a flush error, within ten seconds even if the
 	 * hardware loses their completions (check_progress()). After it returns, none of the
 	 * agent's handlers runs. Context: process, not from a handler of any agent of this special
 	 * QP.
@@ -141,6 +141,7 @@ private:
 	void retire(Agent &agent);
 	void watch_progress_locked() KERN_REQUIRES(lock_);
 	void check_progress();
+	void judge_progress(bool more);
 	kern::Result<> reset_and_reclaim();
 	void reclaim();
 	kern::Result<bool> poll();
@@ -246,6 +247,9 @@ private:
 	bool watching_progress_ KERN_GUARDED_BY(lock_) = false; /* progress_work_ is queued */
 	/* In state flushing: the requests did not complete in time. */
 	bool flush_is_overdue_ KERN_GUARDED_BY(lock_) = false;
+	u64 flush_end_ KERN_GUARDED_BY(lock_) = 0; /* ns: then it is overdue */
+	/* calls of check_progress() that found a stalled send, since run() last had none */
+	unsigned suspicions_ KERN_GUARDED_BY(lock_) = 0;
 	/*
 	 * Declared before work_, and thus destroyed after it, because work items of the members of
 	 * this group queue work_.

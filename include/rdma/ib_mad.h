@@ -261,7 +261,7 @@ ib_register_mad_snoop(struct ib_device *device, u32 port_num, enum ib_qp_type qp
  * ib_unregister_mad_agent - unregister an agent
  * @mad_agent: the agent
  *
- * Outstanding sends are first completed with the status of a cancelled send, within six seconds
+ * Outstanding sends are first completed with the status of a cancelled send, within ten seconds
  * even if the hardware loses their completions. When this has returned, no handler of the agent
  * runs.
  *

@@ -66,7 +66,7 @@ struct Lossy {
 
 /*
  * No later completion shows that the completion of the agent's send is lost. The unregistration
- * returns in spite of this, within the documented six seconds and some time for a busy host. The
+ * returns in spite of this, within the documented ten seconds and some time for a busy host. The
  * other agents of the special QP continue to work.
  */
 void mgmt_14_unregistration_completes_a_send_whose_completion_is_lost(Test &test)
@@ -79,7 +79,7 @@ void mgmt_14_unregistration_completes_a_send_whose_completion_is_lost(Test &test
 	ASSERT_EQ(leaving.open(), 0);
 	Sent sent(leaving, 1, vendor_class, IB_MGMT_METHOD_SEND, 0, 0);
 	ASSERT_TRUE(lossy.lose(sent));
-	const auto deadline = kern::Deadline::in_ms(20'000);
+	const auto deadline = kern::Deadline::in_ms(40'000);
 	leaving.close();
 	EXPECT_FALSE(deadline.passed());
 	EXPECT_EQ(sent.completions(), 1u);
@@ -151,11 +151,11 @@ void mgmt_14_qp_that_is_not_flushed_recovers(Test &test)
 				{lossy.owner, 1, vendor_class, IB_MGMT_METHOD_SEND, 0, 0}};
 		/* A queue in SQD accepts requests and does not send them. */
 		ASSERT_TRUE(move_unasked(lossy.qp(), IB_QPS_SQD));
+		soft_lose_completions(lossy.qp(), 2, all ? receive_queue : 100);
 		for (Sent &sent : sends) {
 			ASSERT_TRUE(sent.ok());
 			ASSERT_EQ(sent.post(), 0);
 		}
-		soft_lose_completions(lossy.qp(), 2, all ? receive_queue : 100);
 		ASSERT_TRUE(move_unasked(lossy.qp(), IB_QPS_ERR));
 		for (Sent &sent : sends) {
 			EXPECT_TRUE(ends(sent));
@@ -181,11 +181,11 @@ void mgmt_14_requests_are_kept_until_the_cq_has_been_polled(Test &test)
 	Sent sends[] = {{lossy.owner, 1, vendor_class, IB_MGMT_METHOD_SEND, 0, 0},
 			{lossy.owner, 1, vendor_class, IB_MGMT_METHOD_SEND, 0, 0}};
 	ASSERT_TRUE(move_unasked(lossy.qp(), IB_QPS_SQD));
+	soft_fail(device, SOFT_POLL_CQ, 1'000'000, -EIO);
 	for (Sent &sent : sends) {
 		ASSERT_TRUE(sent.ok());
 		ASSERT_EQ(sent.post(), 0);
 	}
-	soft_fail(device, SOFT_POLL_CQ, 1'000'000, -EIO);
 	ASSERT_TRUE(move_unasked(lossy.qp(), IB_QPS_ERR));
 	/* The recovery moves the QP to ERR, and to RESET at least twice. */
 	const unsigned long modified = soft_calls(device, SOFT_MODIFY_QP);
