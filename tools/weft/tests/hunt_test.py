@@ -107,7 +107,7 @@ class HuntSchedules(unittest.TestCase):
         for name in names:
             self.assertIn(f"\n{name}() {{", script)
 
-    def test_seed_of_weft_hunt_probe_or_removal_is_the_number_of_the_allocation_that_fails(self):
+    def test_seed_of_the_scenarios_probe_and_removal_is_the_number_of_the_failing_allocation(self):
         for name, steps in (("probe", ("unbind", "probe")), ("removal", ("removal",))):
             generated = scenarios.generate(name, 7, card="mthca")
             self.assertEqual([(step.words, step.fail) for step in generated.steps], [((word,), "7" if word == name else "") for word in steps])

@@ -106,7 +106,7 @@ class ConnectionKeeper(unittest.TestCase):
         self.assertEqual(self.ask(message(keeping.RESET, number=9))[0], 9)
         self.assertEqual(self.ask(message(99))[2:], (keeping.REPLY | keeping.ERROR, keeping.ENOTSUP, b""))
 
-    def test_fragmented_vfio_user_requests_get_replies_after_weftd_has_exited(self):
+    def test_keeper_answers_vfio_user_requests_that_arrive_in_pieces_after_weftd_has_exited(self):
         self.die()
         request = message(keeping.REGION_READ, ACCESS.pack(0, 0, 8))
         for position in range(len(request)):

@@ -42,7 +42,7 @@ class SkippedCases(unittest.TestCase):
         self.assertEqual(self.status(False, False), (0, ""))
         status, said = self.status(True, False)
         self.assertEqual(status, 77)
-        self.assertRegex(said, r"^1 of 3 cases were skipped:\ntest_case_is_skipped_on_request .*: not installed: nothing\n$")
+        self.assertRegex(said, r"^1 of 3 cases were skipped:\ntest_case_skips_itself_if_the_outer_test_requests_it .*: not installed: nothing\n$")
 
     def test_cases_that_only_a_full_run_executes_do_not_count_as_skipped(self):
         """In another run, a file is shown as skipped only if none of its cases has run."""

@@ -140,7 +140,7 @@ TEST_F(Apply, UnchangedLabFileChangesNothing)
 
 // Endpoints have no socket and no guest, and the subnet manager finds them when they are added and
 // removed together with cards.
-TEST_F(Apply, EndpointHostsAreAddedAndRemoved)
+TEST_F(Apply, HostsWithoutAGuestAreAddedAndRemoved)
 {
 	const std::string endpoint =
 		"[[host]]\nname = \"e\"\nmodel = \"endpoint\"\n[[link]]\nends = [\"e\", \"s1\"]\n";

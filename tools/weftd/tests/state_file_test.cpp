@@ -273,7 +273,7 @@ TEST_F(State, RestartRestoresArmedFaults)
 }
 
 // As if a fault crashed weftd each time before its decreased count was recorded.
-TEST_F(State, UnchangedArmedFaultsAreRestoredALimitedNumberOfTimes)
+TEST_F(State, ArmedFaultIsNotRestoredAfterTooManyRestartsInARow)
 {
 	const json arm{{"command", "card.fault"}, {"host", "a"}, {"fault", "cqe-owner"}};
 	result(arm);

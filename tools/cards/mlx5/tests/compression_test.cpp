@@ -305,7 +305,7 @@ TEST_F(Mlx5Compression, ArmedCqRaisesOneEventForACompressionSession)
 	EXPECT_EQ(events(), 2u);
 }
 
-TEST_F(Mlx5Compression, BufferedCompletionsOfADestroyedQueueAreDropped)
+TEST_F(Mlx5Compression, DestroyingACqDropsItsBufferedCompletions)
 {
 	create(4);
 	post(0, 3);

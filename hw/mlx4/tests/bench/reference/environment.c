@@ -1,3 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Builds core/kern/bench/environment.c against the in-tree stack, for comparison.
+// Builds the kernel functions that the benchmark calls against the in-tree stack, so that the same
+// benchmark runs on both stacks.
 #include "../../../../../core/kern/bench/environment.c"
