@@ -27,7 +27,7 @@ def suites_of_sources():
     """Returns the suites in the sources as (names, cases), because a macro may create two suites with the same cases."""
     for path in [path for top in ("core", "hw", "ulp") for path in (cache.TREE / top).glob("**/*_test.cpp")]:
         for macro, suite, cases in re.findall(r"(KUNIT_SUITE|KUNIT_SUITE_BEFORE|CARD_SUITE|SOFT_SUITES)\(\s*(\w+),(.*?)\);", path.read_text(), re.S):
-            yield (suite, f"{suite}_card") if macro == "SOFT_SUITES" else (suite,), re.findall(r"KUNIT_CASE\((\w+)\)", cases)
+            yield (suite, f"{suite}_card") if macro == "SOFT_SUITES" else (suite,), re.findall(r"KUNIT_CASE\([\s\\]*(\w+)\)", cases)
 
 
 def could_choose(variant, only):
