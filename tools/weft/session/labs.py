@@ -20,7 +20,7 @@ import stack
 from lab import CommandFailed, DeadlineExceeded, Guest, GuestDied, kernels, own_kernel
 from lab.errors import LabError, printable
 from lab.guest import BUSYBOX, contention
-from lab.vm import ethernet_netdev
+from lab.vm import WITHOUT_ZEROING, ethernet_netdev
 from weftd_process import Daemon, is_served
 
 # Waits for a line of a file. It uses only bash, because on an emulated CPU starting a program takes longer than the awaited event. The
@@ -769,7 +769,12 @@ class Lab:
 
     def _make_guest(self, plan):
         host, settings = plan.host, plan.settings
-        append = settings.append if self._bare or settings.stack == stack.WEFT else f"{EARLY_DRIVER} {settings.append}"
+        append = settings.append
+        if not self._bare:
+            own = settings.stack == stack.WEFT
+            # See the comment on WITHOUT_ZEROING.
+            quickly = (WITHOUT_ZEROING,) if own or host["model"] != "mthca" else ()
+            append = " ".join((*quickly, *(() if own else (EARLY_DRIVER,)), append))
         netdevs = [ethernet_netdev(host["ethernet"]["socket"])] if "socket" in host.get("ethernet", {}) else []
         return Guest(host["name"], kernel=plan.kernel, netdevs=netdevs, cpus=settings.cpus, memory=f"{settings.mebibytes()}M", share=settings.share, append=append,
                      cards=[host["socket"]], log=self.logs / f"{host['name']}.log", bounded_log=True)
