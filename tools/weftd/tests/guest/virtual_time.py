@@ -38,7 +38,7 @@ EVENTS = ((4.2, {"command": "link.set", "link": "node1", "settings": {"loss": "1
         (5.9, {"command": "link.set", "link": "node1", "settings": {"loss": "0"}}))
 
 
-# weftd's sockets are in the test's directory, and the path of a socket has at most 107 bytes: the names of these tests are short.
+# weftd's sockets are in the test's directory, and the path of a socket has at most 107 bytes: the names of these tests must be short.
 def _lab(lab, name, scripts, **options):
     file = lab.directory / "lab.toml"
     file.write_text(LAB)
@@ -49,7 +49,7 @@ def _lab(lab, name, scripts, **options):
 @test(kernels=("um-debug",), also=("um",), timeout=300)
 def same_seed_gives_identical_captures(lab):
     """Two runs with the same seed give identical captures and output, with ping, iperf3 and a link flap over a lossy link. With --full, a third run
-    without captures and with less logging has the same output at the same times, which tracing_and_capturing_do_not_change_a_deterministic_run checks in every run."""
+    without captures and with less logging has the same output at the same times, which tracing_does_not_change_a_run checks in every run."""
     captures = [lab.directory / f"{number}.pcap" for number in range(2)]
     seen = [shared_time.run(_lab(lab, f"run-{number}", TRAFFIC, log_level="trace", events=(
         (0, {"command": "capture.start", "link": "all", "file": str(capture)}), *EVENTS)), 150 * lab.slowness) for number, capture in enumerate(captures)]
@@ -63,7 +63,7 @@ def same_seed_gives_identical_captures(lab):
 
 
 @test(kernels=("um-debug",), timeout=120)
-def tracing_and_capturing_do_not_change_a_deterministic_run(lab):
+def tracing_does_not_change_a_run(lab):
     """A run is repeated exactly, at the same times, with captures, with all of weftd's logs, and with the kernels' tracepoints."""
     def run(name, traced, **options):
         begin = f"mount -t tracefs tracefs /sys/kernel/tracing; echo {traced} > /sys/kernel/tracing/events/weft/enable\n"
@@ -83,7 +83,7 @@ def tracing_and_capturing_do_not_change_a_deterministic_run(lab):
 
 
 @test(kernels=("um-debug",), also=("um",), timeout=120)
-def peer_stays_reachable_after_the_subnet_manager_has_stopped(lab):
+def peer_stays_reachable_without_sm(lab):
     """A peer that was in use when the subnet manager stopped stays reachable under traffic. A port that comes up meanwhile has no carrier until the
     manager is back."""
     # The guests begin between 1.5 and 3 s, by the seed: each state is sampled seconds away from its change.
