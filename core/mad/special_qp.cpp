@@ -268,7 +268,6 @@ void SpecialQp::step_locked(SpecialQpEvent event)
 	if (to == from)
 		return;
 	if (to == SpecialQpState::flushing) {
-		flush_is_overdue_ = false;
 		flush_end_ = kern::now_ns() + flush_ms * ns_per_ms;
 		watching_progress_ = true;
 		progress_work_.reschedule(flush_ms);
@@ -291,7 +290,7 @@ bool SpecialQp::recover()
 			kern::Guard guard(lock_);
 			state = this->state();
 			sends_are_back = send_queue_.empty();
-			flush_is_overdue = flush_is_overdue_;
+			flush_is_overdue = kern::now_ns() >= flush_end_;
 		}
 		if (state == SpecialQpState::up)
 			break;
@@ -334,10 +333,13 @@ void SpecialQp::check_progress()
 	if (state >= SpecialQpState::closing)
 		return;
 	if (state == SpecialQpState::flushing) {
-		if (kern::now_ns() >= flush_end_) {
-			flush_is_overdue_ = true;
-			kick();
+		/* The timer may expire up to one tick early. */
+		if (const u64 now = kern::now_ns(); now < flush_end_) {
+			progress_work_.queue(static_cast<unsigned>((flush_end_ - now) / ns_per_ms) +
+					     1);
+			return;
 		}
+		kick();
 	} else if (send_queue_.is_stalled()) {
 		/* Its completion may be in the CQ: run() decides after it has polled the CQ. */
 		suspicions_++;

@@ -245,9 +245,8 @@ private:
 	LocalQueue local_ KERN_GUARDED_BY(lock_);
 	int unattended_ KERN_GUARDED_BY(lock_) = 0;
 	bool watching_progress_ KERN_GUARDED_BY(lock_) = false; /* progress_work_ is queued */
-	/* In state flushing: the requests did not complete in time. */
-	bool flush_is_overdue_ KERN_GUARDED_BY(lock_) = false;
-	u64 flush_end_ KERN_GUARDED_BY(lock_) = 0; /* ns: then it is overdue */
+	/* In state flushing: the time, in ns, after which the flush is overdue. */
+	u64 flush_end_ KERN_GUARDED_BY(lock_) = 0;
 	/* calls of check_progress() that found a stalled send, since run() last had none */
 	unsigned suspicions_ KERN_GUARDED_BY(lock_) = 0;
 	/*

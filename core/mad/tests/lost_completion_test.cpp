@@ -168,6 +168,22 @@ void mgmt_14_qp_that_is_not_flushed_recovers(Test &test)
 }
 
 /*
+ * Some receives are not flushed, and no send is posted, so that only the time limit ends the flush.
+ */
+void mgmt_14_qp_recovers_if_only_receives_are_not_flushed(Test &test)
+{
+	auto made = kern::make<Lossy>(kern::Gfp::kernel);
+	ASSERT_OK(made);
+	Lossy &lossy = *made.value();
+	ASSERT_TRUE(lossy.ok());
+	soft_lose_completions(lossy.qp(), 0, 100);
+	ASSERT_TRUE(move_unasked(lossy.qp(), IB_QPS_ERR));
+	EXPECT_TRUE(
+		after_seconds([&] { return soft_posted_receives(lossy.qp()) == receive_queue; }));
+	EXPECT_TRUE(lossy.works());
+}
+
+/*
  * While the CQ cannot be polled, it may contain completions even after the QP was reset. So the
  * requests are not taken back before it has been polled.
  */
@@ -231,5 +247,6 @@ SOFT_SUITES(mad_lost_completion,
 	    KUNIT_CASE(mgmt_14_sends_end_although_their_completions_are_lost),
 	    KUNIT_CASE(mgmt_14_later_completion_ends_earlier_sends),
 	    KUNIT_CASE(mgmt_14_qp_that_is_not_flushed_recovers),
+	    KUNIT_CASE(mgmt_14_qp_recovers_if_only_receives_are_not_flushed),
 	    KUNIT_CASE(mgmt_14_requests_are_kept_until_the_cq_has_been_polled),
 	    KUNIT_CASE(mgmt_14_device_with_a_lost_completion_can_be_removed));
