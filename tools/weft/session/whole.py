@@ -405,8 +405,8 @@ class View:
                 del results[place]
                 samples = {each: kept for each, kept in samples.items() if each is not place}     # the next request is for a complete sample
                 continue
-            if sample.get("cards"):
-                # A place may name any cards, and other ones in each answer. Those of its hosts are kept, so that the sample does not grow.
+            if sample is answer and sample.get("cards"):
+                # A place may name any cards. Only those of its hosts are kept, and later answers cannot add others, so that the sample does not grow.
                 sample = {**sample, "cards": {host: counts for host, counts in sample["cards"].items() if self.topology.owner.get(host) is place}}
             results[place] = sample
         # A place that has not answered in time may answer the next request.
@@ -427,7 +427,7 @@ class View:
             merged["ethernet"]["links"] |= sample["ethernet"]["links"]
             merged["ethernet"]["attached"] += sample["ethernet"]["attached"]
             if cards:
-                merged["cards"] |= {host: counts for host, counts in (sample.get("cards") or {}).items() if topology.has(place, host)}
+                merged["cards"] |= sample.get("cards") or {}
             manager = sample.get("subnet_manager")
             if manager and (not merged["subnet_manager"] or manager["state"] == "master"):
                 merged["subnet_manager"] = manager
