@@ -7,7 +7,7 @@ differs from the announcement, is a failure.
     # device_add: EXPECTATION …    diagnostics, for the case whose result comes next
     ok 1 device_add
     not ok 2 device_remove
-not ok 1 registry the suite's own result, not indented
+not ok 1 registry                  the suite's own result, not indented
 """
 import dataclasses
 import re
