@@ -173,7 +173,7 @@ void cm_10_connection_stays_established_if_a_lap_is_unanswered(Test &test)
  * A late APR to an abandoned LAP is not taken for the response to the next LAP: both sides load the
  * path that both have accepted.
  */
-void cm_10_late_apr_does_not_answer_the_next_lap(Test &test)
+void cm_10_apr_after_the_lap_timed_out_does_not_answer_the_next_lap(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.ok());
@@ -313,7 +313,7 @@ CARD_SUITE(cm_path, KUNIT_CASE(cm_09_sidr_resolves_a_service_id_to_qpn_and_qkey)
 	   KUNIT_CASE(cm_09_sidr_without_a_listener_or_a_response_reports_an_error),
 	   KUNIT_CASE(cm_10_alternate_path_is_loaded_after_apr_accepts_it),
 	   KUNIT_CASE(cm_10_connection_stays_established_if_a_lap_is_unanswered),
-	   KUNIT_CASE(cm_10_late_apr_does_not_answer_the_next_lap),
+	   KUNIT_CASE(cm_10_apr_after_the_lap_timed_out_does_not_answer_the_next_lap),
 	   KUNIT_CASE(cm_10_cm_messages_use_the_alternate_path_after_a_path_migration),
 	   KUNIT_CASE(cm_12_each_message_is_counted_as_sent_and_received),
 	   KUNIT_CASE(cm_12_counters_are_exported_under_the_names_that_linux_uses));

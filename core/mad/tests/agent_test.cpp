@@ -414,7 +414,7 @@ void mgmt_03_responses_match_requests_despite_equal_tids_of_two_nodes(Test &test
  * The upper half of the transaction ID differs between the agents of a special QP and, except by
  * chance, between nodes.
  */
-void mgmt_03_agents_have_different_transaction_ids(Test &test)
+void mgmt_03_mad_agents_get_different_hi_tids(Test &test)
 {
 	Node a{1}, b{2}, c{3};
 	ASSERT_TRUE(a.ok() && b.ok() && c.ok());
@@ -532,7 +532,7 @@ SOFT_SUITES(
 	KUNIT_CASE(mgmt_03_agent_unregistration_completes_each_send_once),
 	KUNIT_CASE(mgmt_03_response_completes_the_older_of_two_sends_with_the_same_tid),
 	KUNIT_CASE(mgmt_03_responses_match_requests_despite_equal_tids_of_two_nodes),
-	KUNIT_CASE(mgmt_03_agents_have_different_transaction_ids),
+	KUNIT_CASE(mgmt_03_mad_agents_get_different_hi_tids),
 	KUNIT_CASE(mgmt_03_unsolicited_response_is_dropped),
 	KUNIT_CASE(mgmt_03_unsolicited_mad_goes_to_the_agent_of_its_class),
 	KUNIT_CASE(

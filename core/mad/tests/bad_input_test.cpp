@@ -108,7 +108,7 @@ void mgmt_03_mad_that_no_agent_serves_gets_an_error_response_only_for_get_and_se
  * Segments that violate the protocol are answered by ABORT with the reason. Segments and ACKs that
  * belong to no message are dropped.
  */
-void mgmt_03_rmpp_protocol_violations_abort_the_transfer_or_are_counted(Test &test)
+void mgmt_03_invalid_rmpp_segments_get_an_abort_and_stray_segments_are_dropped(Test &test)
 {
 	struct {
 		u8 version, type, flags;
@@ -522,7 +522,7 @@ void mgmt_03_rmpp_segments_for_a_send_only_agent_are_dropped(Test &test)
 SOFT_SUITES(
 	mad_bad_input, KUNIT_CASE(mgmt_03_malformed_mads_are_dropped_and_counted),
 	KUNIT_CASE(mgmt_03_mad_that_no_agent_serves_gets_an_error_response_only_for_get_and_set),
-	KUNIT_CASE(mgmt_03_rmpp_protocol_violations_abort_the_transfer_or_are_counted),
+	KUNIT_CASE(mgmt_03_invalid_rmpp_segments_get_an_abort_and_stray_segments_are_dropped),
 	KUNIT_CASE(mgmt_03_flood_of_mads_uses_no_more_buffers_than_the_receive_queue_has),
 	KUNIT_CASE(mgmt_12_mad_bursts_are_received_while_a_handler_is_blocked),
 	KUNIT_CASE(mgmt_03_invalid_agent_registrations_are_rejected),

@@ -89,7 +89,7 @@ void mgmt_14_unregistration_completes_a_send_whose_completion_is_lost(Test &test
 }
 
 /* Cancels one send without a completion, and waits for another one. */
-void mgmt_14_sends_end_although_their_completions_are_lost(Test &test)
+void mgmt_14_sends_whose_completions_are_lost_end_with_a_flush_error(Test &test)
 {
 	for (const bool cancels : {true, false}) {
 		auto made = kern::make<Lossy>(kern::Gfp::kernel);
@@ -111,7 +111,7 @@ void mgmt_14_sends_end_although_their_completions_are_lost(Test &test)
  * The completion of a later send ends the sends before it, without a recovery: the hardware has
  * executed them. A request whose response has arrived already succeeds, too.
  */
-void mgmt_14_later_completion_ends_earlier_sends(Test &test)
+void mgmt_14_sends_whose_completions_are_lost_end_when_a_later_send_completes(Test &test)
 {
 	auto made = kern::make<Lossy>(kern::Gfp::kernel);
 	ASSERT_OK(made);
@@ -140,7 +140,7 @@ void mgmt_14_later_completion_ends_earlier_sends(Test &test)
  * The QP enters the error state, and requests are not flushed: first some of the sends and
  * receives, then all of them, so that there is no sign of the error.
  */
-void mgmt_14_qp_that_is_not_flushed_recovers(Test &test)
+void mgmt_14_qp_in_error_recovers_although_sends_and_receives_get_no_flush_completions(Test &test)
 {
 	for (const bool all : {false, true}) {
 		auto made = kern::make<Lossy>(kern::Gfp::kernel);
@@ -170,7 +170,8 @@ void mgmt_14_qp_that_is_not_flushed_recovers(Test &test)
 /*
  * Some receives are not flushed, and no send is posted, so that only the time limit ends the flush.
  */
-void mgmt_14_qp_recovers_if_only_receives_are_not_flushed(Test &test)
+void mgmt_14_qp_in_error_without_sends_recovers_although_receives_get_no_flush_completions(
+	Test &test)
 {
 	auto made = kern::make<Lossy>(kern::Gfp::kernel);
 	ASSERT_OK(made);
@@ -187,7 +188,7 @@ void mgmt_14_qp_recovers_if_only_receives_are_not_flushed(Test &test)
  * While the CQ cannot be polled, it may contain completions even after the QP was reset. So the
  * requests are not taken back before it has been polled.
  */
-void mgmt_14_requests_are_kept_until_the_cq_has_been_polled(Test &test)
+void mgmt_14_qp_recovery_completes_no_send_before_the_cq_has_been_polled(Test &test)
 {
 	auto made = kern::make<Lossy>(kern::Gfp::kernel);
 	ASSERT_OK(made);
@@ -218,7 +219,7 @@ void mgmt_14_requests_are_kept_until_the_cq_has_been_polled(Test &test)
 }
 
 /* The device is removed while a reply of the MAD layer has no completion. */
-void mgmt_14_device_with_a_lost_completion_can_be_removed(Test &test)
+void mgmt_14_device_can_be_removed_after_the_completion_of_a_send_was_lost(Test &test)
 {
 	Node a{1};
 	auto made = kern::make<Node>(kern::Gfp::kernel, u16{2});
@@ -242,11 +243,14 @@ void mgmt_14_device_with_a_lost_completion_can_be_removed(Test &test)
 
 } // namespace
 
-SOFT_SUITES(mad_lost_completion,
-	    KUNIT_CASE(mgmt_14_unregistration_completes_a_send_whose_completion_is_lost),
-	    KUNIT_CASE(mgmt_14_sends_end_although_their_completions_are_lost),
-	    KUNIT_CASE(mgmt_14_later_completion_ends_earlier_sends),
-	    KUNIT_CASE(mgmt_14_qp_that_is_not_flushed_recovers),
-	    KUNIT_CASE(mgmt_14_qp_recovers_if_only_receives_are_not_flushed),
-	    KUNIT_CASE(mgmt_14_requests_are_kept_until_the_cq_has_been_polled),
-	    KUNIT_CASE(mgmt_14_device_with_a_lost_completion_can_be_removed));
+SOFT_SUITES(
+	mad_lost_completion,
+	KUNIT_CASE(mgmt_14_unregistration_completes_a_send_whose_completion_is_lost),
+	KUNIT_CASE(mgmt_14_sends_whose_completions_are_lost_end_with_a_flush_error),
+	KUNIT_CASE(mgmt_14_sends_whose_completions_are_lost_end_when_a_later_send_completes),
+	KUNIT_CASE(
+		mgmt_14_qp_in_error_recovers_although_sends_and_receives_get_no_flush_completions),
+	KUNIT_CASE(
+		mgmt_14_qp_in_error_without_sends_recovers_although_receives_get_no_flush_completions),
+	KUNIT_CASE(mgmt_14_qp_recovery_completes_no_send_before_the_cq_has_been_polled),
+	KUNIT_CASE(mgmt_14_device_can_be_removed_after_the_completion_of_a_send_was_lost));

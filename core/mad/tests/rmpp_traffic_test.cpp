@@ -151,7 +151,7 @@ void mgmt_03_rmpp_sender_aborts_if_no_segment_is_acknowledged(Test &test)
  * Two nodes send requests with the same transaction ID. Each gets its own response, and the ACKs of
  * the responses are not confused.
  */
-void mgmt_03_rmpp_responses_reach_peers_with_equal_tids(Test &test)
+void mgmt_03_rmpp_each_of_two_nodes_that_use_the_same_tid_gets_its_own_response(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -219,7 +219,7 @@ bool send_segment(Raw &raw, u32 id, u32 number)
  * A message whose peer stops sending is abandoned after 40 s and not before. Its later segments do
  * not start a new one.
  */
-void mgmt_03_rmpp_receiver_abandons_a_message_after_40_s(Test &test)
+void mgmt_03_rmpp_receiver_abandons_a_message_if_no_segment_arrives_for_40_s(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -247,7 +247,7 @@ void mgmt_03_rmpp_receiver_abandons_a_message_after_40_s(Test &test)
  * A sender whose ACK was lost repeats the last segment. It gets an ACK for 10 s after the message
  * was complete, however often it repeats it.
  */
-void mgmt_03_rmpp_receiver_repeats_the_last_ack_for_10_s(Test &test)
+void mgmt_03_rmpp_repeated_last_segment_is_acknowledged_until_10_s_after_completion(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -276,8 +276,10 @@ SOFT_SUITES(mad_rmpp_traffic, KUNIT_CASE(mgmt_03_rmpp_messages_of_1_to_201_segme
 	    KUNIT_CASE(mgmt_03_rmpp_messages_arrive_complete_despite_loss_and_reordering),
 	    KUNIT_CASE(mgmt_03_rmpp_abort_and_stop_packets_terminate_the_transfer),
 	    KUNIT_CASE(mgmt_03_rmpp_sender_aborts_if_no_segment_is_acknowledged),
-	    KUNIT_CASE(mgmt_03_rmpp_responses_reach_peers_with_equal_tids),
+	    KUNIT_CASE(mgmt_03_rmpp_each_of_two_nodes_that_use_the_same_tid_gets_its_own_response),
 	    KUNIT_CASE(mgmt_03_rmpp_agent_unregistration_flushes_each_message_once));
 /* These tests take minutes of virtual time, so they run only there and only once. */
-CARD_SUITE(mad_rmpp_silence, KUNIT_CASE(mgmt_03_rmpp_receiver_abandons_a_message_after_40_s),
-	   KUNIT_CASE(mgmt_03_rmpp_receiver_repeats_the_last_ack_for_10_s));
+CARD_SUITE(
+	mad_rmpp_silence,
+	KUNIT_CASE(mgmt_03_rmpp_receiver_abandons_a_message_if_no_segment_arrives_for_40_s),
+	KUNIT_CASE(mgmt_03_rmpp_repeated_last_segment_is_acknowledged_until_10_s_after_completion));

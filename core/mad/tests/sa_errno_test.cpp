@@ -83,7 +83,7 @@ struct Bench {
 constexpr u64 identity =
 	IB_SA_MCMEMBER_REC_MGID | IB_SA_MCMEMBER_REC_PORT_GID | IB_SA_MCMEMBER_REC_JOIN_STATE;
 
-void mgmt_03_sa_invalid_queries_are_rejected(Test &test)
+void mgmt_03_sa_queries_with_invalid_arguments_are_rejected(Test &test)
 {
 	struct {
 		const char *what;
@@ -282,5 +282,5 @@ void mgmt_05_address_handle_has_the_rate_of_its_path_record(Test &test)
 
 } // namespace
 
-SOFT_SUITES(mad_sa_errno, KUNIT_CASE(mgmt_03_sa_invalid_queries_are_rejected),
+SOFT_SUITES(mad_sa_errno, KUNIT_CASE(mgmt_03_sa_queries_with_invalid_arguments_are_rejected),
 	    KUNIT_CASE(mgmt_05_address_handle_has_the_rate_of_its_path_record));

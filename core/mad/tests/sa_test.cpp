@@ -280,7 +280,7 @@ void mgmt_03_sa_join_immediately_retries_the_failed_creation_of_the_sm_address_h
 }
 
 /* Two members share one join; the SA is notified only when the last one leaves. */
-void mgmt_03_sa_group_is_left_only_by_its_last_member(Test &test)
+void mgmt_03_sa_leave_is_sent_only_when_the_last_local_member_leaves_the_group(Test &test)
 {
 	Node manager{1}, node{2};
 	ASSERT_TRUE(manager.ok() && node.ok());
@@ -386,7 +386,7 @@ void mgmt_03_sa_membership_is_renewed_at_a_new_subnet_manager(Test &test)
 }
 
 /* A join is retried as often as its client specifies, and then fails. */
-void mgmt_03_sa_join_is_retried_as_its_client_specifies(Test &test)
+void mgmt_03_sa_unanswered_join_is_retried_as_often_as_its_client_specifies(Test &test)
 {
 	Node manager{1}, node{2};
 	ASSERT_TRUE(manager.ok() && node.ok());
@@ -521,12 +521,12 @@ SOFT_SUITES(
 	KUNIT_CASE(mgmt_03_sa_creation_of_the_sm_address_handle_is_retried),
 	KUNIT_CASE(
 		mgmt_03_sa_join_immediately_retries_the_failed_creation_of_the_sm_address_handle),
-	KUNIT_CASE(mgmt_03_sa_group_is_left_only_by_its_last_member),
+	KUNIT_CASE(mgmt_03_sa_leave_is_sent_only_when_the_last_local_member_leaves_the_group),
 	KUNIT_CASE(mgmt_03_sa_full_and_limited_partition_members_can_join_a_group),
 	KUNIT_CASE(mgmt_03_sa_group_joined_during_a_pending_leave_is_joined_again),
 	KUNIT_CASE(mgmt_03_sa_member_gets_enetreset_if_a_rejoined_group_has_changed_attributes),
 	KUNIT_CASE(mgmt_03_join_refused_by_the_sa_is_reported),
 	KUNIT_CASE(mgmt_03_sa_membership_is_renewed_at_a_new_subnet_manager),
-	KUNIT_CASE(mgmt_03_sa_join_is_retried_as_its_client_specifies),
+	KUNIT_CASE(mgmt_03_sa_unanswered_join_is_retried_as_often_as_its_client_specifies),
 	KUNIT_CASE(mgmt_03_sa_service_record_is_returned_to_the_client),
 	KUNIT_CASE(mgmt_03_sa_class_port_info_query_returns_capabilities));

@@ -42,7 +42,7 @@ void rcm_11_handler_that_returns_nonzero_destroys_its_id(Test &test)
 }
 
 /* After -ENOMEM a request is not rejected, so that the peer retries. */
-void rcm_11_request_is_not_rejected_if_its_handler_returns_enomem(Test &test)
+void rcm_11_no_rej_is_sent_if_the_connect_request_handler_returns_enomem(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.there() && pair->ok());
@@ -416,7 +416,7 @@ void rcm_13_listener_is_not_freed_while_a_request_is_processed(Test &test)
 } // namespace
 
 SOFT_SUITES(rdma_cm_life, KUNIT_CASE(rcm_11_handler_that_returns_nonzero_destroys_its_id),
-	    KUNIT_CASE(rcm_11_request_is_not_rejected_if_its_handler_returns_enomem),
+	    KUNIT_CASE(rcm_11_no_rej_is_sent_if_the_connect_request_handler_returns_enomem),
 	    KUNIT_CASE(rcm_12_id_destroy_waits_for_running_handlers),
 	    KUNIT_CASE(rcm_12_no_event_is_delivered_while_the_handler_lock_is_held),
 	    KUNIT_CASE(rcm_12_ids_can_be_destroyed_while_they_connect),

@@ -249,7 +249,7 @@ struct PortCase {
  * Several IDs can share a port number if they have different addresses or families, or if all
  * permit it; never with a listener.
  */
-void rcm_07_ids_with_distinct_or_reusable_addresses_can_share_a_port(Test &test)
+void rcm_07_ids_can_share_a_port_if_addresses_do_not_overlap_or_all_set_reuseaddr(Test &test)
 {
 	constexpr u16 port = 7000;
 	const Address any4 = [] {
@@ -296,7 +296,7 @@ template<class Call>
 Apart(Call) -> Apart<Call>;
 
 /* An ID whose listen fails keeps sharing its port number with others meanwhile. */
-void rcm_07_bind_to_a_shared_port_succeeds_while_a_listen_call_on_that_port_fails(Test &test)
+void rcm_07_bind_to_a_shared_port_succeeds_during_a_failing_listen_call_on_the_same_port(Test &test)
 {
 	constexpr u16 low = 700;
 	Address any4 = rdma_cm::any_of(RDMA_AF_INET);
@@ -441,7 +441,7 @@ void rcm_08_requests_with_an_invalid_version_or_ip_address_are_rejected(Test &te
  * Random private data is not taken for an IP address, is refused, or is the same when it is encoded
  * again from the decoded values.
  */
-void rcm_08_random_private_data_is_refused_or_decoded_exactly(Test &test)
+void rcm_08_addresses_decoded_from_random_private_data_encode_to_the_same_bytes(Test &test)
 {
 	using rdma_cm::IpHeader;
 	kern::SeededRandom random(test.seed());
@@ -561,9 +561,10 @@ SOFT_SUITES(
 	KUNIT_CASE(rcm_07_programs_cannot_bind_all_ports_of_the_local_port_range),
 	KUNIT_CASE(rcm_07_service_id_of_an_af_ib_address_selects_the_port_space),
 	KUNIT_CASE(rcm_07_programs_cannot_bind_service_ids_outside_their_port_spaces),
-	KUNIT_CASE(rcm_07_ids_with_distinct_or_reusable_addresses_can_share_a_port),
-	KUNIT_CASE(rcm_07_bind_to_a_shared_port_succeeds_while_a_listen_call_on_that_port_fails),
+	KUNIT_CASE(rcm_07_ids_can_share_a_port_if_addresses_do_not_overlap_or_all_set_reuseaddr),
+	KUNIT_CASE(
+		rcm_07_bind_to_a_shared_port_succeeds_during_a_failing_listen_call_on_the_same_port),
 	KUNIT_CASE(rcm_08_request_reaches_the_listener_of_its_destination_address),
 	KUNIT_CASE(rcm_08_requests_with_an_invalid_version_or_ip_address_are_rejected),
-	KUNIT_CASE(rcm_08_random_private_data_is_refused_or_decoded_exactly),
+	KUNIT_CASE(rcm_08_addresses_decoded_from_random_private_data_encode_to_the_same_bytes),
 	KUNIT_CASE(rcm_08_request_event_is_the_first_event_of_a_new_id));

@@ -118,7 +118,7 @@ void rcm_18_unresponsive_rnic_delays_only_calls_for_the_same_port_number(Test &t
 }
 
 /* A device can be removed while it is called; the removal waits until the call has returned. */
-void rcm_18_device_removal_waits_for_the_listen_call(Test &test)
+void rcm_18_device_removal_waits_until_the_listen_method_of_the_driver_returns(Test &test)
 {
 	Boxed<Rnics> rnics;
 	ASSERT_TRUE(rnics.there() && rnics->ok());
@@ -155,7 +155,7 @@ void rcm_18_device_removal_waits_for_the_listen_call(Test &test)
  * A failed device does not prevent a listener for all devices, but a listener for that device
  * fails.
  */
-void rcm_18_failed_device_does_not_prevent_wildcard_listen(Test &test)
+void rcm_18_wildcard_listen_succeeds_although_listening_on_one_device_fails(Test &test)
 {
 	Boxed<Rnics> rnics;
 	Boxed<Ends<1>> one;
@@ -238,7 +238,7 @@ void iwcm_04_qp_destroy_waits_until_the_connect_method_of_the_driver_returns(Tes
 KUNIT_SUITE(rdma_cm_rnics,
 	    KUNIT_CASE(rcm_08_rdma_listen_returns_if_the_driver_delivers_a_request_and_then_fails),
 	    KUNIT_CASE(rcm_18_unresponsive_rnic_delays_only_calls_for_the_same_port_number),
-	    KUNIT_CASE(rcm_18_device_removal_waits_for_the_listen_call),
-	    KUNIT_CASE(rcm_18_failed_device_does_not_prevent_wildcard_listen),
+	    KUNIT_CASE(rcm_18_device_removal_waits_until_the_listen_method_of_the_driver_returns),
+	    KUNIT_CASE(rcm_18_wildcard_listen_succeeds_although_listening_on_one_device_fails),
 	    KUNIT_CASE(iwcm_04_qp_destroy_waits_until_the_connect_method_of_the_driver_returns),
 	    KUNIT_CASE(rcm_08_iwarp_requests_without_a_remote_address_are_rejected));

@@ -221,7 +221,7 @@ void ucm_limits_the_number_of_unread_connection_requests(Test &test)
  * Events of a membership have its number and the program's own. Unread events are dropped when it
  * ends. Events that have been read count for the membership and for its ID.
  */
-void ucm_reports_multicast_events_with_their_membership(Test &test)
+void ucm_reports_multicast_events_with_the_id_and_uid_of_the_membership(Test &test)
 {
 	Bench bench;
 	Program program(bench), outsider(bench);
@@ -278,4 +278,4 @@ KUNIT_SUITE(ucm_events, KUNIT_CASE(ucm_reports_the_oldest_event_first),
 	    KUNIT_CASE(ucm_refuses_calls_while_too_many_events_are_unread),
 	    KUNIT_CASE(ucm_reports_connection_requests_with_a_new_id),
 	    KUNIT_CASE(ucm_limits_the_number_of_unread_connection_requests),
-	    KUNIT_CASE(ucm_reports_multicast_events_with_their_membership));
+	    KUNIT_CASE(ucm_reports_multicast_events_with_the_id_and_uid_of_the_membership));

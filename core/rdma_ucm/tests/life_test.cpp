@@ -199,7 +199,7 @@ void ucm_migrates_unread_connection_requests(Test &test)
  * If a connection request could not be delivered for lack of memory, it migrates with its listener,
  * including the objects created for it.
  */
-void ucm_migrates_a_connection_request_whose_delivery_failed(Test &test)
+void ucm_connection_request_whose_get_event_fails_migrates_with_its_listener(Test &test)
 {
 	Bench bench;
 	Program from(bench), to(bench);
@@ -345,7 +345,7 @@ KUNIT_SUITE(ucm_life, KUNIT_CASE(ucm_limits_ids_per_user), KUNIT_CASE(ucm_reserv
 	    KUNIT_CASE(ucm_limits_multicast_memberships_per_user),
 	    KUNIT_CASE(ucm_migrates_ids_with_their_unread_events),
 	    KUNIT_CASE(ucm_migrates_unread_connection_requests),
-	    KUNIT_CASE(ucm_migrates_a_connection_request_whose_delivery_failed),
+	    KUNIT_CASE(ucm_connection_request_whose_get_event_fails_migrates_with_its_listener),
 	    KUNIT_CASE(ucm_reports_device_removal_as_the_last_event),
 	    KUNIT_CASE(ucm_close_of_a_file_during_destroy_id_destroys_the_other_ids_of_the_file),
 	    KUNIT_CASE(ucm_close_of_a_file_at_any_moment_frees_all_its_objects));

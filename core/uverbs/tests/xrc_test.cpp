@@ -57,7 +57,7 @@ void raise(ib_qp &real)
  * An event is delivered once to each file with a handle, and to none that has closed its handle,
  * not even the QP's creator.
  */
-void xrc_target_qp_event_reaches_each_file_that_has_the_qp_open_once(kern::kunit::Test &test)
+void each_open_handle_of_an_xrc_target_qp_receives_each_event_exactly_once(kern::kunit::Test &test)
 {
 	const Device device;
 	ASSERT_TRUE(device.ok());
@@ -100,4 +100,4 @@ void xrc_target_qp_event_reaches_each_file_that_has_the_qp_open_once(kern::kunit
 } // namespace
 
 SOFT_SUITES(uverbs_xrc,
-	    KUNIT_CASE(xrc_target_qp_event_reaches_each_file_that_has_the_qp_open_once));
+	    KUNIT_CASE(each_open_handle_of_an_xrc_target_qp_receives_each_event_exactly_once));

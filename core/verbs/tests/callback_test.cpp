@@ -196,7 +196,7 @@ constexpr Row rows[] = {
 // clang-format on
 #undef ROW
 
-void lock_05_consumer_handler_called_within_any_driver_method_is_reported(Test &test)
+void lock_05_driver_that_calls_a_consumer_handler_from_within_any_method_is_reported(Test &test)
 {
 	Device device({.lid = 1}), other({.lid = 2});
 	ASSERT_TRUE(device.ok() && other.ok());
@@ -224,5 +224,7 @@ void lock_05_consumer_handler_called_within_any_driver_method_is_reported(Test &
 
 } // namespace
 
-CARD_SUITE(verbs_callbacks,
-	   KUNIT_CASE(lock_05_consumer_handler_called_within_any_driver_method_is_reported));
+CARD_SUITE(
+	verbs_callbacks,
+	KUNIT_CASE(
+		lock_05_driver_that_calls_a_consumer_handler_from_within_any_method_is_reported));

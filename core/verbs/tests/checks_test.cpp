@@ -130,7 +130,7 @@ void lock_01_requests_can_be_posted_and_cqs_polled_and_armed_in_a_hard_interrupt
 }
 
 /* A function that may sleep is called in atomic context. */
-void lock_02_sleeping_function_called_in_atomic_context_is_reported(Test &test)
+void lock_02_ib_alloc_pd_is_reported_only_when_called_in_atomic_context(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -350,7 +350,7 @@ void lock_05_event_caused_by_ib_modify_qp_is_not_dispatched_in_the_calling_task(
 }
 
 /* A handler is called again while it runs. */
-void lock_06_completion_handler_called_while_it_runs_is_reported(Test &test)
+void lock_06_completion_handler_called_again_while_it_runs_is_reported(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -585,11 +585,11 @@ SOFT_SUITES(
 	verbs_checks, KUNIT_CASE(lock_01_sleeping_call_within_req_notify_cq_is_reported),
 	KUNIT_CASE(lock_01_address_handle_can_be_created_in_an_interrupt),
 	KUNIT_CASE(lock_01_requests_can_be_posted_and_cqs_polled_and_armed_in_a_hard_interrupt),
-	KUNIT_CASE(lock_02_sleeping_function_called_in_atomic_context_is_reported),
+	KUNIT_CASE(lock_02_ib_alloc_pd_is_reported_only_when_called_in_atomic_context),
 	KUNIT_CASE(lock_02_every_sleeping_function_reports_a_call_in_atomic_context),
 	KUNIT_CASE(lock_05_completion_handler_called_within_req_notify_cq_is_reported),
 	KUNIT_CASE(lock_05_event_caused_by_ib_modify_qp_is_not_dispatched_in_the_calling_task),
-	KUNIT_CASE(lock_06_completion_handler_called_while_it_runs_is_reported),
+	KUNIT_CASE(lock_06_completion_handler_called_again_while_it_runs_is_reported),
 	KUNIT_CASE(
 		lock_07_sleeping_is_forbidden_in_completion_handlers_called_from_process_context),
 	KUNIT_CASE(lock_07_sleeping_is_forbidden_in_event_handlers_called_from_process_context),

@@ -181,7 +181,7 @@ void invalid_ah_attributes_are_rejected(Test &test)
 }
 
 /* Senders to which no response can be sent: LIDs and GIDs of groups, and a missing LID. */
-void ah_creation_for_a_sender_with_a_multicast_address_is_rejected(Test &test)
+void ib_create_ah_from_wc_rejects_invalid_arguments_and_multicast_senders(Test &test)
 {
 	// clang-format off
 	static constexpr Case cases[] = {
@@ -482,7 +482,7 @@ void missing_optional_methods_return_eopnotsupp(Test &test)
 
 SOFT_SUITES(verbs_errno, KUNIT_CASE(invalid_port_arguments_are_rejected),
 	    KUNIT_CASE(invalid_ah_attributes_are_rejected),
-	    KUNIT_CASE(ah_creation_for_a_sender_with_a_multicast_address_is_rejected),
+	    KUNIT_CASE(ib_create_ah_from_wc_rejects_invalid_arguments_and_multicast_senders),
 	    KUNIT_CASE(invalid_queue_arguments_are_rejected),
 	    KUNIT_CASE(invalid_qp_arguments_are_rejected),
 	    KUNIT_CASE(invalid_memory_registration_arguments_are_rejected),

@@ -140,7 +140,7 @@ struct Stage {
  * Many times the queue's depth is received, whether the consumer keeps the memory or not, and the
  * queue stays full.
  */
-void mgmt_12_receive_queue_stays_full_while_it_receives(Test &test)
+void mgmt_12_receive_queue_keeps_all_receives_posted_while_messages_arrive(Test &test)
 {
 	for (bool keeps : {false, true}) {
 		Device device(plain);
@@ -200,5 +200,6 @@ void mgmt_12_receive_queue_is_refilled_after_failed_posts(Test &test)
 
 } // namespace
 
-SOFT_SUITES(verbs_receive_queue, KUNIT_CASE(mgmt_12_receive_queue_stays_full_while_it_receives),
+SOFT_SUITES(verbs_receive_queue,
+	    KUNIT_CASE(mgmt_12_receive_queue_keeps_all_receives_posted_while_messages_arrive),
 	    KUNIT_CASE(mgmt_12_receive_queue_is_refilled_after_failed_posts));

@@ -161,7 +161,7 @@ int one_id(ib_device *, u32 number, ib_resource_info *info)
 	return number > 3 ? -ENOENT : 0;
 }
 
-void resource_tracking_lists_the_cm_ids_of_the_module_that_registered_as_their_source(Test &test)
+void resource_tracking_gets_cm_ids_from_the_callbacks_of_a_single_registered_module(Test &test)
 {
 	static constexpr ib_resource_source source = {.count = count_ids, .next = one_id};
 	Device device;
@@ -262,8 +262,7 @@ SOFT_SUITES(
 	KUNIT_CASE(resource_tracking_lists_objects_in_creation_order_with_their_owner),
 	KUNIT_CASE(object_is_not_destroyed_while_resource_tracking_lists_it),
 	KUNIT_CASE(resource_tracking_lists_an_object_again_if_its_destruction_fails),
-	KUNIT_CASE(
-		resource_tracking_lists_the_cm_ids_of_the_module_that_registered_as_their_source),
+	KUNIT_CASE(resource_tracking_gets_cm_ids_from_the_callbacks_of_a_single_registered_module),
 	KUNIT_CASE(port_counter_and_sysfs_modules_load_in_either_order),
 	KUNIT_CASE(char_device_node_can_be_found_only_while_it_is_published),
 	KUNIT_CASE(index_of_a_removed_device_is_not_reused));

@@ -250,7 +250,7 @@ void only_regions_with_remote_access_are_registered_with_the_card(Test &test)
 }
 
 /* On every path through the state table, each expected event is reported, and at most one close. */
-void iwcm_01_stream_state_machine_reports_at_most_one_close(Test &test)
+void iwcm_01_each_connect_reports_one_result_and_each_connection_reports_one_close(Test &test)
 {
 	kern::SeededRandom random(test.seed());
 	for (unsigned int run = 0; run < 2000; run++) {
@@ -280,14 +280,15 @@ void iwcm_01_stream_state_machine_reports_at_most_one_close(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(amso1100_channel, KUNIT_CASE(status_of_a_card_reply_is_returned_as_errno),
-	    KUNIT_CASE(changes_of_an_interface_address_do_not_wait_for_the_card),
-	    KUNIT_CASE(bus_mastering_is_disabled_once_for_an_unresponsive_card),
-	    KUNIT_CASE(failed_start_of_the_card_undoes_completed_steps),
-	    KUNIT_CASE(bus_mastering_is_disabled_if_the_card_does_not_stop),
-	    KUNIT_CASE(qp_or_cq_creation_that_the_card_rejects_does_not_block_later_creations),
-	    KUNIT_CASE(out_of_range_queue_index_marks_the_card_as_failed),
-	    KUNIT_CASE(message_queue_layouts_with_an_invalid_size_or_offset_are_rejected),
-	    KUNIT_CASE(newly_created_queue_is_destroyed_if_the_create_reply_of_the_card_is_invalid),
-	    KUNIT_CASE(only_regions_with_remote_access_are_registered_with_the_card),
-	    KUNIT_CASE(iwcm_01_stream_state_machine_reports_at_most_one_close));
+KUNIT_SUITE(
+	amso1100_channel, KUNIT_CASE(status_of_a_card_reply_is_returned_as_errno),
+	KUNIT_CASE(changes_of_an_interface_address_do_not_wait_for_the_card),
+	KUNIT_CASE(bus_mastering_is_disabled_once_for_an_unresponsive_card),
+	KUNIT_CASE(failed_start_of_the_card_undoes_completed_steps),
+	KUNIT_CASE(bus_mastering_is_disabled_if_the_card_does_not_stop),
+	KUNIT_CASE(qp_or_cq_creation_that_the_card_rejects_does_not_block_later_creations),
+	KUNIT_CASE(out_of_range_queue_index_marks_the_card_as_failed),
+	KUNIT_CASE(message_queue_layouts_with_an_invalid_size_or_offset_are_rejected),
+	KUNIT_CASE(newly_created_queue_is_destroyed_if_the_create_reply_of_the_card_is_invalid),
+	KUNIT_CASE(only_regions_with_remote_access_are_registered_with_the_card),
+	KUNIT_CASE(iwcm_01_each_connect_reports_one_result_and_each_connection_reports_one_close));

@@ -171,7 +171,7 @@ void iwcm_01_destroying_a_qp_reports_the_end_of_its_connection(Test &test)
 }
 
 /* A failed connect reports its error. The QP may connect again. */
-void failed_connect_reports_its_reason_and_can_be_repeated(Test &test)
+void failed_connect_reports_its_reason_and_the_qp_can_connect_again(Test &test)
 {
 	const struct {
 		wire::Status said;
@@ -322,7 +322,7 @@ void iwcm_01_events_during_qp_destroy_are_reported_once(Test &test)
  * Events of a stream before the QP was reset do not reach its next stream, however late they are
  * handled.
  */
-void iwcm_01_events_of_an_old_stream_are_ignored(Test &test)
+void iwcm_01_events_from_before_a_qp_reset_do_not_reach_the_next_connection(Test &test)
 {
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
@@ -377,9 +377,9 @@ void iwcm_01_card_failure_closes_each_connection_once(Test &test)
 
 KUNIT_SUITE(amso1100_connections, KUNIT_CASE(iw_cm_reject_does_not_wait_for_the_reply_of_the_card),
 	    KUNIT_CASE(iwcm_01_events_during_qp_destroy_are_reported_once),
-	    KUNIT_CASE(iwcm_01_events_of_an_old_stream_are_ignored),
+	    KUNIT_CASE(iwcm_01_events_from_before_a_qp_reset_do_not_reach_the_next_connection),
 	    KUNIT_CASE(iwcm_01_card_failure_closes_each_connection_once),
 	    KUNIT_CASE(iwcm_01_close_event_is_delivered_once),
 	    KUNIT_CASE(iwcm_01_destroying_a_qp_reports_the_end_of_its_connection),
-	    KUNIT_CASE(failed_connect_reports_its_reason_and_can_be_repeated),
+	    KUNIT_CASE(failed_connect_reports_its_reason_and_the_qp_can_connect_again),
 	    KUNIT_CASE(iwcm_03_only_valid_connection_requests_are_delivered_to_the_listener));

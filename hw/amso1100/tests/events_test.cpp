@@ -43,7 +43,7 @@ void flush_events_returns_during_an_event_flood(Test &test)
 }
 
 /* flush_events() does not depend on the interrupt. */
-void flush_events_does_not_wait_for_the_interrupt(Test &test)
+void flush_events_handles_pending_events_without_an_interrupt(Test &test)
 {
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
@@ -79,7 +79,7 @@ void lock_06_interrupts_of_a_failed_card_call_no_handlers(Test &test)
  * Only counted hints are read; the driver does not read one more to detect the end. Hints from
  * before the card started to count have no effect once they have been consumed.
  */
-void driver_reads_only_as_many_completion_hints_as_the_card_has_counted(Test &test)
+void driver_reads_no_more_host_hints_than_the_hint_count_of_the_card(Test &test)
 {
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
@@ -160,8 +160,8 @@ void connection_reject_does_not_wait_for_request_queue_space(Test &test)
 
 KUNIT_SUITE(
 	amso1100_events, KUNIT_CASE(flush_events_returns_during_an_event_flood),
-	KUNIT_CASE(flush_events_does_not_wait_for_the_interrupt),
+	KUNIT_CASE(flush_events_handles_pending_events_without_an_interrupt),
 	KUNIT_CASE(lock_06_interrupts_of_a_failed_card_call_no_handlers),
-	KUNIT_CASE(driver_reads_only_as_many_completion_hints_as_the_card_has_counted),
+	KUNIT_CASE(driver_reads_no_more_host_hints_than_the_hint_count_of_the_card),
 	KUNIT_CASE(mgmt_09_flushed_requests_that_do_not_fit_into_the_cq_complete_once_it_has_space),
 	KUNIT_CASE(connection_reject_does_not_wait_for_request_queue_space));

@@ -280,7 +280,7 @@ struct Left {
  * that it has completed. The completion handler is called. A QP that is destroyed leaves its
  * completions in the CQ.
  */
-void mgmt_09_failed_card_flushes_each_request_in_order(Test &test)
+void mgmt_09_driver_flushes_outstanding_requests_in_order_after_a_card_failure(Test &test)
 {
 	constexpr Left left[] = {{1, IB_WC_SUCCESS},
 				 {2, IB_WC_WR_FLUSH_ERR},
@@ -316,7 +316,8 @@ void mgmt_09_failed_card_flushes_each_request_in_order(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(amso1100_queues, KUNIT_CASE(mgmt_09_failed_card_flushes_each_request_in_order),
+KUNIT_SUITE(amso1100_queues,
+	    KUNIT_CASE(mgmt_09_driver_flushes_outstanding_requests_in_order_after_a_card_failure),
 	    KUNIT_CASE(lock_01_requests_can_be_posted_and_cqs_polled_and_armed_in_a_hard_interrupt),
 	    KUNIT_CASE(requests_complete_in_order_and_cannot_exceed_the_ring_depth),
 	    KUNIT_CASE(request_descriptors_have_the_layout_that_the_card_reads),

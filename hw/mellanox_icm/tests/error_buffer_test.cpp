@@ -11,7 +11,7 @@ namespace
 constexpr u32 said = 0x03000001;
 
 /* A failed card may set any of the error words. Words with details do not count. */
-void error_buffer_reports_an_error_word_at_any_position_and_ignores_detail_words(
+void card_error_is_found_in_any_error_word_of_the_error_buffer_but_not_in_detail_words(
 	kern::kunit::Test &test)
 {
 	u32 memory[20] = {};
@@ -41,8 +41,10 @@ void at_most_16_words_of_the_error_buffer_are_logged(kern::kunit::Test &test)
 	EXPECT_EQ(reported, 16u);
 }
 
-KUNIT_SUITE(mellanox_error_buffer,
-	    KUNIT_CASE(error_buffer_reports_an_error_word_at_any_position_and_ignores_detail_words),
-	    KUNIT_CASE(at_most_16_words_of_the_error_buffer_are_logged));
+KUNIT_SUITE(
+	mellanox_error_buffer,
+	KUNIT_CASE(
+		card_error_is_found_in_any_error_word_of_the_error_buffer_but_not_in_detail_words),
+	KUNIT_CASE(at_most_16_words_of_the_error_buffer_are_logged));
 
 } // namespace

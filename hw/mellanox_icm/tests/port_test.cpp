@@ -47,8 +47,7 @@ struct Ported final : mellanox_icm::FailureListener, mellanox_icm::PortControl {
 };
 
 /* A later read of the tables must not be overwritten by an earlier read with older contents. */
-void second_port_table_read_sends_no_command_until_the_first_read_is_complete(
-	kern::kunit::Test &test)
+void second_read_of_the_port_tables_waits_until_the_first_read_is_complete(kern::kunit::Test &test)
 {
 	auto made = kern::make<Ported>(kern::Gfp::kernel);
 	ASSERT_OK(made);
@@ -78,4 +77,4 @@ void second_port_table_read_sends_no_command_until_the_first_read_is_complete(
 } // namespace
 
 KUNIT_SUITE(mellanox_port,
-	    KUNIT_CASE(second_port_table_read_sends_no_command_until_the_first_read_is_complete));
+	    KUNIT_CASE(second_read_of_the_port_tables_waits_until_the_first_read_is_complete));

@@ -47,7 +47,8 @@ static void register_offsets_are_computed_from_bus_addresses(kern::kunit::Test &
 }
 
 /* A table that starts at the last word of the BAR or at an unaligned address is refused. */
-static void registers_outside_the_bar_are_refused(kern::kunit::Test &test)
+static void
+query_fw_output_with_unaligned_or_out_of_bar_register_addresses_is_rejected(kern::kunit::Test &test)
 {
 	SampleFirmware firmware;
 	for (const u64 bad : {firmware.bar0 + firmware.bar0_bytes - 4, firmware.bar0 + 0x1d002}) {
@@ -149,7 +150,7 @@ static void card_with_too_little_icm_is_rejected(kern::kunit::Test &test)
 
 KUNIT_SUITE(mthca_capabilities, KUNIT_CASE(query_dev_lim_output_is_decoded_into_capabilities),
 	    KUNIT_CASE(register_offsets_are_computed_from_bus_addresses),
-	    KUNIT_CASE(registers_outside_the_bar_are_refused),
+	    KUNIT_CASE(query_fw_output_with_unaligned_or_out_of_bar_register_addresses_is_rejected),
 	    KUNIT_CASE(inconsistent_capabilities_are_rejected),
 	    KUNIT_CASE(icm_regions_are_aligned_and_do_not_overlap),
 	    KUNIT_CASE(icm_tables_have_the_documented_numbers_of_entries),

@@ -68,7 +68,7 @@ void user_qp_layout_matches_the_layout_of_the_rdma_core_provider(kern::kunit::Te
  * A queue that was not requested takes no space. A requested one does, even with an SRQ. The send
  * queue starts at a multiple of its stride.
  */
-void receive_queue_that_was_not_requested_occupies_no_memory(kern::kunit::Test &test)
+void user_send_or_receive_queue_with_max_wr_0_occupies_no_memory(kern::kunit::Test &test)
 {
 	const Capabilities cap = capabilities_of_a_sound_card();
 	ib_srq srq{};
@@ -132,7 +132,7 @@ void user_queue_layout_that_does_not_fit_the_qp_context_is_refused(kern::kunit::
 }
 
 KUNIT_SUITE(mthca_user, KUNIT_CASE(user_qp_layout_matches_the_layout_of_the_rdma_core_provider),
-	    KUNIT_CASE(receive_queue_that_was_not_requested_occupies_no_memory),
+	    KUNIT_CASE(user_send_or_receive_queue_with_max_wr_0_occupies_no_memory),
 	    KUNIT_CASE(user_queue_layout_that_does_not_fit_the_qp_context_is_refused));
 
 } // namespace

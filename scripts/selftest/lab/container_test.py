@@ -46,7 +46,7 @@ class Container(unittest.TestCase):
         (self.root / "third").write_bytes(bytes(500))
         self.assertEqual(container.size_of(self.root), 3500)
 
-    def test_containerfile_has_all_steps_of_the_step_script_and_copies_only_existing_files(self):
+    def test_containerfile_runs_all_build_steps_in_order_and_copies_only_existing_files(self):
         environment, steps = container._settings(HERE / "Containerfile")
         self.assertEqual(environment, {"XDG_CACHE_HOME": "/var/cache"})
         known = re.findall(r'^(\w+)\) \w+ "\$2" "\$3" ;;$', (HERE / "step").read_text(), re.MULTILINE)

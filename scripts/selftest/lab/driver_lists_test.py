@@ -43,7 +43,7 @@ class DriverLists(CopiedFiles):
         self.assertLessEqual({"debian/weft-dkms.dkms", "debian/weft.modprobe", "scripts/modprobe.d/weft.conf", "scripts/udev/76-weft.rules", "scripts/demo",
                               "tools/weft/session/stack.py"}, places)
 
-    def test_changed_pci_id_is_reported_in_each_driver_list(self):
+    def test_pci_id_changed_only_in_the_driver_is_reported_for_each_driver_list(self):
         found = self.replace("hw/mlx4/module.c", "0x673c", "0x6750")
         places = {line.split(",")[0].split(" l")[0] for line in found}
         self.assertLessEqual({"scripts/modprobe.d/weft.conf", "tools/explore/card.cpp", "hw/mlx4/module.c"}, places)
@@ -52,7 +52,7 @@ class DriverLists(CopiedFiles):
         self.assertIn("debian/weft-dkms.dkms lists weft_talk, which the Kbuild files and the drivers' module.c do not",
                       self.replace("debian/weft-dkms.dkms", '"weft_umad"', '"weft_talk"'))
 
-    def test_gap_in_the_numbers_of_dkms_modules_is_reported(self):
+    def test_gap_in_the_array_indices_of_the_dkms_configuration_is_reported(self):
         self.assertIn("debian/weft-dkms.dkms does not number DEST_MODULE_LOCATION from 0 to 14",
                       self.replace("debian/weft-dkms.dkms", "DEST_MODULE_LOCATION[14]", "DEST_MODULE_LOCATION[15]"))
 

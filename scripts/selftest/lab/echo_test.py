@@ -52,7 +52,7 @@ class Pings(unittest.TestCase):
         with self.assertRaisesRegex(AssertionError, "2 answers sent .* 1 arrived"):
             self.echoes.check(3)
 
-    def test_echo_request_without_a_counted_reply_or_send_error_is_reported(self):
+    def test_echo_request_is_reported_if_icmp_counters_show_neither_a_reply_nor_an_error(self):
         self.far.add(InEchos=3, OutEchoReps=2)
         self.near.add(InEchoReps=2)
         with self.assertRaises(AssertionError):

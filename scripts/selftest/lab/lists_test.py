@@ -23,7 +23,7 @@ class Lists(CopiedFiles):
         self.assertEqual(documents.check_packages(self.tree), ["support.rst does not list libibumad-dev for Ubuntu 24.04, which scripts/packages requires",
                                                                "support.rst does not list json-devel for Fedora, which scripts/packages requires"])
 
-    def test_required_package_that_support_rst_lacks_is_reported_for_ubuntu_and_fedora(self):
+    def test_newly_required_package_is_reported_as_missing_for_ubuntu_and_fedora(self):
         self.replace("scripts/packages/lab.list", "python3\n", "python3\nzstd\n")
         self.assertEqual(len(documents.check_packages(self.tree)), 2)
 

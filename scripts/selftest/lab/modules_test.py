@@ -67,7 +67,7 @@ class BuildIfChanged(unittest.TestCase):
                     change()
                     self.assertTrue(self.builds_again())
 
-    def test_build_during_which_a_source_changes_is_repeated(self):
+    def test_build_during_which_a_source_changes_is_repeated_by_the_next_call(self):
         def build(kdir, names):
             self.build(kdir, names)
             (self.tree / "core/mad/agent.cpp").write_text("changed during the build")
@@ -77,7 +77,7 @@ class BuildIfChanged(unittest.TestCase):
         self.assertTrue(self.builds_again())
         self.assertFalse(self.builds_again())
 
-    def test_build_that_fails_is_repeated(self):
+    def test_failed_build_is_repeated_by_the_next_call(self):
         with mock.patch.object(modules, "build", side_effect=RuntimeError), self.assertRaises(RuntimeError):
             modules.build_if_changed(self.kdir, self.NAMES)
         self.assertTrue(self.builds_again())

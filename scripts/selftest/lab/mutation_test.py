@@ -43,7 +43,7 @@ class Mutation(unittest.TestCase):
         self.assertFalse(mutation.ended_in(mutant, [Result("kunit-um", f"{mutant.module}.{suite}.case {before}", FAILED), *said]))
         self.assertFalse(mutation.ended_in(mutant, []))
 
-    def test_hang_of_a_case_that_occurs_in_several_suites_is_attributed_in_each_of_them(self):
+    def test_hang_is_attributed_to_the_running_case_in_each_suite_that_contains_the_case(self):
         mutant = next(mutant for mutant in self.mutants if mutant.test == "lock_01_requests_can_be_posted_and_cqs_polled_and_armed_in_a_hard_interrupt")
         places = mutation.places()[mutant.test]
         self.assertGreater(len({index for _, index in places}), 1, "names are unique now: choose another")

@@ -21,6 +21,6 @@ class PythonNames(unittest.TestCase):
                 found = self.complaints(name, text)
                 self.assertTrue(found and found[0].startswith(f"scripts/{name}:"), found)
 
-    def test_reexported_imports_and_shell_scripts_are_not_reported(self):
+    def test_shell_scripts_and_reexported_imports_are_not_reported(self):
         self.assertEqual(self.complaints("a.py", "import os  # noqa: F401: for others\n"), [])
         self.assertEqual(self.complaints("program", "#!/bin/sh\nprint(nowhere)\n"), [])

@@ -76,11 +76,11 @@ class Reports(unittest.TestCase):
             with self.subTest(line):
                 self.assertEqual(reports.find(f"[    1.000000] {line}\n"), [])
 
-    def test_report_extends_to_its_end_marker(self):
+    def test_kernel_report_extends_to_its_end_trace_line(self):
         log = "[ 1.0] WARNING: CPU: 0 PID: 1 at x\n[ 1.1] Call Trace:\n[ 1.2]  f+0x1\n[ 1.3] ---[ end trace 0 ]---\n[ 1.4] other\n"
         self.assertEqual(reports.find(log), ["WARNING: CPU: 0 PID: 1 at x\nCall Trace:\n f+0x1\n---[ end trace 0 ]---"])
 
-    def test_consecutive_reports_are_separate(self):
+    def test_consecutive_kernel_reports_are_found_separately(self):
         one = "[ 1.0] WARNING: CPU: 0 PID: 1 at x\n[ 1.1] f\n[ 1.2] g\n[ 1.3] ---[ end trace 0 ]---\n"
         self.assertEqual(len(reports.find(one + one)), 2)
 

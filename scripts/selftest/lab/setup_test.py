@@ -50,7 +50,7 @@ class Setup(unittest.TestCase):
         self.assertTrue(lab < demo < everything, (lab - demo, demo - everything))
         self.assertEqual(everything, self.missing("all"))
 
-    def test_demo_packages_exclude_browsers_and_checkers(self):
+    def test_demo_package_set_excludes_packages_that_only_tests_and_checks_need(self):
         self.assertEqual(self.missing("demo") & ONLY_FOR_TESTS, set())
         self.assertLessEqual(ONLY_FOR_TESTS, self.missing("all"))
 

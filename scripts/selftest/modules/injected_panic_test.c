@@ -8,12 +8,13 @@ static void panic_here(void)
 	WRITE_ONCE(*(int *)8, 1);
 }
 
-static void kernel_panics(struct kunit *test)
+static void write_to_an_unmapped_address_panics_the_kernel(struct kunit *test)
 {
 	panic_here();
 }
 
-static struct kunit_case defect_cases[] = {KUNIT_CASE(kernel_panics), {}};
+static struct kunit_case defect_cases[] = {
+	KUNIT_CASE(write_to_an_unmapped_address_panics_the_kernel), {}};
 
 static struct kunit_suite defect_suite = {
 	.name = "injected_panic",

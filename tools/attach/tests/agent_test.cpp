@@ -119,7 +119,7 @@ TEST_F(MadAgents, ZeroHopDirectedRouteSmpIsAnsweredLocally)
 		  0xb0u);
 }
 
-TEST_F(MadAgents, PerfMgtClassPortInfoOfBothNodesCanBeRead)
+TEST_F(MadAgents, PerfMgtClassPortInfoOfTheLocalAndTheRemotePortCanBeRead)
 {
 	const auto port = open(node_a);
 	const std::uint32_t agent = add(*port, client(kPerf, 1));
@@ -325,7 +325,7 @@ TEST_F(MadAgents, SourcePathBitsAboveTheLmcAreIgnored)
 }
 
 // The high half of the transaction ID belongs to the agent, whatever the program has put there.
-TEST_F(MadAgents, ResponseReachesARequesterThatUsesTheTransactionIdOfAnotherAgent)
+TEST_F(MadAgents, AgentThatForgesTheTransactionIdOfAnotherAgentGetsTheResponseToItsOwnRequest)
 {
 	const auto port = open(node_a), other = open(node_a), server_port = open(node_b);
 	const std::uint32_t agent = add(*port, client(kPing, 1));

@@ -240,7 +240,7 @@ private:
 // A guest whose memory consists of huge pages may release one, and another process may then use the
 // last one of the pool. Then there is no page for the hole. (If a file has all its pages, the
 // kernel reserves as many as are mapped.)
-TEST(MemoryMapping, AccessToAHoleWithoutAFreeHugePageDoesNotKillTheProcess)
+TEST(MemoryMapping, AccessToAFileHoleDoesNotKillTheProcessIfNoHugePageIsFree)
 {
 	enum Result { kContained, kKilledOtherwise, kNotPossible };
 	const HugePages pool;

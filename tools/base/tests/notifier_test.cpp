@@ -158,7 +158,7 @@ TEST(Notifier, MessagesAreWrittenToASocket)
 
 // Sockets with pending data or descriptors, listening sockets, datagram sockets and sockets of
 // other families are refused.
-TEST(Notifier, AcceptsOnlyConnectedUnixStreamSocketsWithoutPendingData)
+TEST(Notifier, SocketMustBeAConnectedUnixStreamSocketWithoutPendingData)
 {
 	const auto [ours, theirs] = make_pair();
 	ASSERT_EQ(::send(theirs.get(), "x", 1, 0), 1);

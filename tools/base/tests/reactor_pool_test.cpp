@@ -28,7 +28,7 @@ TEST(ReactorPool, LoopsAreSpreadEvenlyOverTheThreads)
 		EXPECT_EQ(std::ranges::count(taken, reactor), 3);
 }
 
-TEST(ReactorPool, HasOneThreadPerCpuButAtLeast32)
+TEST(ReactorPool, ThreadLimitIsTheNumberOfCpusButAtLeast32)
 {
 	EXPECT_EQ(weft::most_threads(0), 32u);
 	EXPECT_EQ(weft::most_threads(2), 32u);

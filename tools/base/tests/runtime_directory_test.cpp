@@ -92,7 +92,7 @@ TEST_F(RuntimeDirectory, DirectoryWithMode0710IsAcceptedOnlyIfGroupAccessIsReque
 	}
 }
 
-TEST_F(RuntimeDirectory, SocketIsGroupAccessibleOnlyOnRequestInAGroupAccessibleDirectory)
+TEST_F(RuntimeDirectory, SocketIsGroupAccessibleOnlyIfRequestedAndIfItsDirectoryIsGroupAccessible)
 {
 	using Access = weft::UnixListener::Access;
 	const auto mode_of = [&](Access access) {

@@ -130,23 +130,25 @@ TEST(ExplorerSimulation, FindsLostWakeups)
 {
 	expect_found("simulation_defects.lost_wakeup_is_reported", "deadlock: no fiber can run");
 }
-TEST(ExplorerSimulation, FindsTimersThatFireBeforeTheExpectedEndOfALoop)
+TEST(ExplorerSimulation, FindsFalseAssumptionThatALoopEndsBeforeATimerFires)
 {
 	expect_found(
-		"simulation_defects.false_expectation_that_a_loop_ends_before_a_timer_fires_is_reported",
+		"simulation_defects.wrong_assumption_that_a_loop_ends_before_a_timer_fires_is_reported",
 		"expected not race.late");
 }
 TEST(ExplorerSimulation, FindsMissingRollbackAfterAFailedAllocation)
 {
-	expect_found("simulation_defects.leak_after_a_second_allocation_failed_is_reported",
-		     "memory was not freed");
+	expect_found(
+		"simulation_defects.leak_of_the_first_allocation_after_the_second_failed_is_reported",
+		"memory was not freed");
 }
 TEST(ExplorerSimulation, ReportsWhichAllocationFailed)
 {
 	const Failure found = failure_of(
-		"simulation_defects.leak_after_a_second_allocation_failed_is_reported", 2000);
+		"simulation_defects.leak_of_the_first_allocation_after_the_second_failed_is_reported",
+		2000);
 	const std::string text = report(
-		case_of("simulation_defects.leak_after_a_second_allocation_failed_is_reported"),
+		case_of("simulation_defects.leak_of_the_first_allocation_after_the_second_failed_is_reported"),
 		found, {});
 
 	EXPECT_NE(text.find("an allocation fails in "), std::string::npos) << text;
@@ -160,6 +162,6 @@ TEST(ExplorerSimulation, FindsUnhandledAllocationFailureInAWorkItem)
 TEST(ExplorerSimulation, FindsDriversThatDoNotCheckForCompletionsAfterArmingTheCq)
 {
 	expect_found(
-		"notify_defects.driver_that_ignores_missed_completions_after_arming_is_detected",
+		"notify_defects.lost_completion_is_detected_if_arming_does_not_report_missed_completions",
 		"deadlock: no fiber can run");
 }

@@ -33,7 +33,7 @@ TEST(ExplorerStack, ReportsNapiDisableInRcuSection)
 	expect_reported("napi_disabled_in_rcu_section_is_reported",
 			"a function that may sleep is called in atomic context");
 }
-TEST(ExplorerStack, ReportsSendsChargedToTheNapiBudget)
+TEST(ExplorerStack, ReportsNapiPollsThatCountTransmitCompletionsAgainstTheBudget)
 {
 	expect_reported("napi_poll_that_counts_transmissions_against_its_budget_is_reported",
 			"completed transmissions are charged to the NAPI budget");
@@ -42,12 +42,12 @@ TEST(ExplorerStack, ReportsLeakedPackets)
 {
 	expect_reported("leaked_skb_is_reported", "memory was not freed");
 }
-TEST(ExplorerStack, ReportsPacketsFreedInFlight)
+TEST(ExplorerStack, ReportsPacketsFreedWhileTheDeviceOwnsThem)
 {
 	expect_reported("skb_freed_while_owned_by_the_device_is_reported",
 			"a packet is freed while the device owns it");
 }
-TEST(ExplorerStack, ReportsCompletionOfUnsentBytes)
+TEST(ExplorerStack, ReportsCompletionOfMoreBytesThanWereSent)
 {
 	expect_reported("transmit_completion_of_more_bytes_than_sent_is_reported",
 			"more bytes are completed than were sent");

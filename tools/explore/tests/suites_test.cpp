@@ -73,7 +73,7 @@ TEST(Explorer, MadSendsCompleteOnceOnDeviceRemoval)
 {
 	expect_holds("mad_life_card.mgmt_03_device_removal_flushes_all_outstanding_sends", 6);
 }
-TEST(Explorer, UnregistrationCompletesSendsWithLostCompletions)
+TEST(Explorer, MadAgentUnregistrationCompletesSendsWhoseCompletionsAreLost)
 {
 	expect_holds(
 		"mad_lost_completion_card.mgmt_14_unregistration_completes_a_send_whose_completion_is_lost",

@@ -93,7 +93,7 @@ std::vector<ib::Lid> lids_of(const Subnet &subnet)
 }
 
 // A port's LID does not depend on the order in which the ports come up.
-TEST_F(Lids, LidAssignedToAPlannedPortDoesNotDependOnTheDiscoveryOrder)
+TEST_F(Lids, PlannedLidsDoNotDependOnTheOrderInWhichPortsAreDiscovered)
 {
 	const std::vector<ExpectedPort> expected{
 		{0x10, false}, {0x110, true}, {0x20, false}, {0x30, false}};

@@ -94,7 +94,7 @@ def stock_ib_mthca_interoperates_with_a_connectx(lab):
 
 
 @test(kernels=(), also=("stock",), timeout=240)
-def perftest_completes_with_a_connectx(lab):
+def perftest_completes_between_an_infinihost_and_a_connectx(lab):
     """perftest's operations over RC, UC and UD complete in both directions between an InfiniHost and a ConnectX."""
     with guests(lab, MIXED) as (_, (node1, node2)):
         load(node1, node2)

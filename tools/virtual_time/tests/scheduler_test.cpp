@@ -291,7 +291,7 @@ TEST_F(SchedulerTest, WaitForAGuestThatFloodsMessagesTimesOut)
 }
 
 // The number of messages is limited as well as the time.
-TEST_F(SchedulerTest, WaitForAGuestEndsAfterTheMaximumNumberOfMessages)
+TEST_F(SchedulerTest, StopsWaitingForAGuestThatSendsTooManyUnexpectedMessages)
 {
 	flood({.time = 1h, .messages = 100});
 	EXPECT_EQ(ends, std::vector<std::string>{

@@ -342,7 +342,7 @@ class AttachedUserPrograms(OwnProgram):
         with self.program_running("node1", "manager") as (running, _):
             self.assertEqual(running.stdout.readline(), "is the manager\n")
 
-    def test_flooding_program_gets_an_error_when_the_lab_ends(self):
+    def test_program_that_sends_a_flood_of_mads_gets_an_error_when_the_lab_ends(self):
         with self.running_on("node1", self.program, "flood", "40", "1", "1000", stdout=subprocess.PIPE, text=True) as running:
             time.sleep(1)
             subprocess.run([WEFT, "--socket-dir", str(self.directory), "shutdown"], stdin=subprocess.DEVNULL, check=True)

@@ -138,7 +138,7 @@ class CiRunScript(Ci):
     def test_ci_run_script_makes_dev_kvm_accessible_with_sudo(self):
         self.assertNotIn("may not be opened", self.kvm_of_another_user(0))
 
-    def test_kvm_that_remains_inaccessible_is_reported(self):
+    def test_dev_kvm_that_sudo_cannot_make_accessible_is_reported(self):
         self.assertIn("may not be opened: guests' CPUs are emulated", self.kvm_of_another_user(1))
 
 

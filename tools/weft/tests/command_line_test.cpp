@@ -64,7 +64,7 @@ TEST_F(CommandLine, GuestCommandFollowsTwoDashes)
 	EXPECT_EQ(command_, (Words{"git", "log", "--", "x"}));
 }
 
-TEST_F(CommandLine, GuestCommandBeginsAtTheFirstUnknownWord)
+TEST_F(CommandLine, GuestCommandBeginsAtTheFirstWordThatIsNoOptionOrArgumentOfWeft)
 {
 	EXPECT_EQ(own({"run", "--quiet", "--on", "node1", "ls", "--quiet", "-l"}),
 		  (Words{"run", "--quiet", "--on", "node1"}));

@@ -274,7 +274,7 @@ class UntrustedRemoteHost(unittest.TestCase):
             thread.join(TIME_LIMIT)
         self.assertTrue(received)
 
-    def test_incomplete_logs_are_reported_after_a_failure(self):
+    def test_logs_that_could_not_be_copied_from_a_remote_host_are_reported(self):
         self.receive(self.HELLO, {"failed": "it broke", "incomplete": ["weftd.core was not copied"]})
         self.assertEqual((self.place.failure, self.place.missing()), ("it broke", ["weftd.core was not copied"]))
         for message in ({"ended": True, "incomplete": ["node1.log was not copied"]}, {"failed": "the file system is full", "incomplete": []}):

@@ -107,7 +107,7 @@ class HuntSchedules(unittest.TestCase):
         for name in names:
             self.assertIn(f"\n{name}() {{", script)
 
-    def test_seed_of_the_scenarios_probe_and_removal_is_the_number_of_the_failing_allocation(self):
+    def test_seed_of_a_probe_or_removal_schedule_selects_the_allocation_that_fails(self):
         for name, steps in (("probe", ("unbind", "probe")), ("removal", ("removal",))):
             generated = scenarios.generate(name, 7, card="mthca")
             self.assertEqual([(step.words, step.fail) for step in generated.steps], [((word,), "7" if word == name else "") for word in steps])
@@ -151,7 +151,7 @@ class HuntSchedules(unittest.TestCase):
             self.assertTrue({"connect", "disconnect"} <= {step.words[0] for step in steps})
             self.assertIn(f" own={own} ", trial.script(schedule.Schedule("verbs", 1, (), card=card), "node1"))
 
-    def test_hunt_is_refused_without_the_test_program_or_stack_that_it_needs(self):
+    def test_hunt_is_refused_without_its_test_program_or_on_an_unsupported_rdma_stack(self):
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weft-hunt-")))
         for name, settings, said in (("verbs", {}, "there is no .*/weft-uverbs-probe"), ("verbs", {"stack": "weft"}, "Linux's stack"),
                                      ("cm", {"stack": "weft"}, "there is no .*/weft-ucma-probe")):
@@ -400,7 +400,7 @@ class RunVerdicts(unittest.TestCase):
         done = types.SimpleNamespace(reports={"node1": list(reports)}, status={"node1": status}, reason=reason)
         return trial._verdict_of(done, {"node1": console}, table, "verbs")
 
-    def test_kernel_report_includes_the_time_of_the_step_before_it(self):
+    def test_kernel_report_includes_the_time_of_the_last_schedule_step_before_it(self):
         console = f"[    9.1] weft-hunt: 9.100000 up ib0 fail=0\n[    9.5] weft-hunt: 9.500000 bind fail=2\n{OOPS}\n[   11.0] weft-hunt: 11.000000 unbind fail=0\n"
         self.assertEqual(self.verdict_of([OOPS], console), ("report", signature.of(OOPS), OOPS, 9.5))
 
@@ -422,7 +422,7 @@ class RunVerdicts(unittest.TestCase):
     def test_verdict_is_stuck_if_the_peer_host_does_not_answer(self):
         self.assertEqual(self.verdict_of(console="[ 80.0] weft-hunt: complaint: the peer did not answer\n")[:2], ("stuck", "the peer did not answer"))
 
-    def test_verdict_is_stuck_or_no_end_if_the_guest_script_does_not_finish(self):
+    def test_unfinished_guest_script_gets_the_verdict_stuck_or_no_end_depending_on_the_reason(self):
         self.assertEqual(self.verdict_of(status=None, reason="a scheduled event requests it")[0], "stuck")
         self.assertEqual(self.verdict_of(status=None, reason="node1 has left the time server at 61.5 s")[0:2],
                          ("no end", "not finished: node1 has left the time server at N s"))
@@ -505,7 +505,7 @@ class ScheduleReduction(unittest.TestCase):
         self.assertTrue(fails(found))
         self.assertFalse(any(fails(found[:each] + found[each + 1:]) for each in range(len(found))))
 
-    def test_reduction_removes_hosts_without_steps_and_the_final_check(self):
+    def test_reduction_removes_the_final_check_and_hosts_that_have_no_steps(self):
         generated = scenarios.generate("ipoib", 1)
         wanted = next(step for step in generated.steps if step.host == "node2" and step.at > 10)
         found = reduction.shortest(generated, 20, lambda part: wanted in part.steps)
@@ -545,7 +545,7 @@ class HuntCommand(unittest.TestCase):
             status = command.run(types.SimpleNamespace(weftd=None, logs=None, **{**given, **options}))
         return status, printed.getvalue()
 
-    def test_exit_status_reports_whether_a_new_report_was_found(self):
+    def test_hunt_exit_status_tells_whether_a_new_kernel_report_was_found(self):
         self.assertEqual(self.hunt(), (0, "5 seeds, 5 passed\n"))
         self.by_seed = {7: "known: f", 8: "known: f"}
         self.assertEqual(self.hunt(seed=5), (0, "5 seeds, 3 passed\n2 of known: known: f; first seed 7; page.rst\n"))
@@ -559,7 +559,7 @@ class HuntCommand(unittest.TestCase):
         self.assertEqual(self.hunt(seeds=5)[0], 0)
         self.assertEqual(sorted(self.ran), [3, 4])
 
-    def test_weft_hunt_removal_ends_after_the_last_allocation_and_reruns_only_missing_seeds(self):
+    def test_removal_hunt_ends_after_the_last_allocation_and_reruns_only_seeds_without_a_result(self):
         """A seed below the end without a verdict is run first."""
         self.beyond = 6
         self.assertEqual(self.hunt(scenario="removal", seeds=None, seed=1, jobs=1), (0, "6 seeds, 6 passed\nthe removal of a mlx4 card has 5 allocations\n"))
@@ -579,7 +579,7 @@ class HuntCommand(unittest.TestCase):
         self.hunt(scenario="removal", seed=1, seeds=26, group=10)
         self.assertEqual(sorted(self.ran), [14, 26])
 
-    def test_hunt_with_option_group_runs_each_seed_alone_after_a_failed_run(self):
+    def test_hunt_with_group_option_reruns_the_seeds_of_a_failed_group_one_by_one(self):
         """The group's run has the seed of the first one. Its report counts if none of its seeds has one alone."""
         self.by_seed = {1: "group: f"}
         with unittest.mock.patch.object(walk, "generate", lambda name, seed, **settings: schedule.Schedule(name, seed + 100, ())):
@@ -590,7 +590,7 @@ class HuntCommand(unittest.TestCase):
             self.by_seed[115] = "alone: f"
             self.assertIn("1 of new: alone: f; first seed 15\n", self.hunt(scenario="removal", seed=13, seeds=4, group=4, jobs=1)[1])
 
-    def test_hunt_with_option_group_saves_no_schedule_if_a_run_fails_without_a_kernel_report(self):
+    def test_no_schedule_is_saved_for_a_group_of_seeds_that_fails_without_a_kernel_report(self):
         """It may only have taken too long. Its seeds passed alone."""
         for verdict in (trial.NO_END, trial.STUCK):
             self.by_seed = {1: trial.Outcome(verdict, "not finished")}
@@ -598,7 +598,7 @@ class HuntCommand(unittest.TestCase):
                 self.assertEqual(self.hunt(scenario="removal", seed=1, seeds=4, group=4, out=str(self.folder / verdict))[1], "4 seeds, 4 passed\n")
             self.assertEqual(list((self.folder / verdict / "found").iterdir()), [])
 
-    def test_schedule_for_option_group_has_one_step_with_a_failing_allocation_per_seed(self):
+    def test_schedule_of_a_group_of_seeds_has_one_failing_allocation_per_seed(self):
         """Between two of them the card returns to the state at the beginning."""
         self.assertEqual([f"{step.words[0]} {step.fail}".strip() for step in walk.group("removal", [4, 5]).steps], ["removal 4", "prepare", "removal 5"])
         self.assertEqual([f"{step.words[0]} {step.fail}".strip() for step in walk.group("probe", [4, 5]).steps], ["unbind", "probe 4", "unbind", "probe 5"])
@@ -609,7 +609,7 @@ class HuntCommand(unittest.TestCase):
         with self.assertRaisesRegex(LabError, "um-debug has no connected mode.*scripts/uml/build"):
             PREPARE(types.SimpleNamespace(kernel=None), "connected")
 
-    def test_schedule_of_a_new_report_is_saved(self):
+    def test_schedule_that_causes_a_new_kernel_report_is_saved(self):
         self.by_seed = {2: "other: f"}
         self.hunt()
         self.assertEqual([path.name for path in (self.folder / "out/found").iterdir()], ["2.hunt"])

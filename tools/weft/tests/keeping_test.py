@@ -96,7 +96,7 @@ class ConnectionKeeper(unittest.TestCase):
         self.qemu.sendall(message(keeping.RESET))
         self.assertEqual(self.answer(), (7, keeping.RESET, keeping.REPLY, 0, b""))
 
-    def test_without_weftd_reads_return_all_ones_and_writes_are_acknowledged(self):
+    def test_reads_return_all_ones_and_writes_are_acknowledged_while_weftd_is_not_running(self):
         self.die()
         access = ACCESS.pack(0x10, 0, 4)
         self.assertEqual(self.ask(message(keeping.REGION_READ, access)), (7, keeping.REGION_READ, keeping.REPLY, 0, access + b"\xff" * 4))
@@ -161,7 +161,7 @@ class ConnectionKeeper(unittest.TestCase):
         theirs.close()
         return program
 
-    def test_former_connections_of_a_replaced_or_stopped_guest_are_closed(self):
+    def test_keeper_closes_connections_of_replaced_cards_and_stopped_guests(self):
         """A guest whose card was replaced has a new connection. weftd does not report the end of the former one."""
         first, second = self.other(b"2"), self.other(b"3")
         self.qemu.close()
@@ -212,7 +212,7 @@ class ConnectionKeeper(unittest.TestCase):
         other.sendall(message(keeping.RESET))
         self.assertEqual(other.recv(HEADER.size)[:2], message(keeping.RESET)[:2])
 
-    def test_client_that_connected_after_the_guest_is_disconnected_when_weftd_exits(self):
+    def test_exit_of_weftd_disconnects_clients_that_connected_after_the_guest(self):
         """The next weftd would refuse the client."""
         self.die()
         self.weftd = self.enterContext(self.keeper.open())
@@ -241,7 +241,7 @@ class ConnectionKeeper(unittest.TestCase):
         self.die()
         self.assertEqual(self.ask(message(keeping.RESET))[0], 7)
 
-    def test_guest_stays_connected_if_a_client_without_an_id_connects_and_disconnects(self):
+    def test_guest_stays_connected_if_weftd_reports_a_disconnect_without_a_client_id(self):
         """A program connects to the card, and disconnects, before the guest's connection is passed on to a weftd that sends no IDs."""
         self.notify("gone", body=b"1")
         self.qemu = self.other(b"")
@@ -287,7 +287,7 @@ class ConnectionKeeper(unittest.TestCase):
             self.weftd.recv(1)
         self.assert_kept()
 
-    def test_requests_get_replies_if_the_connection_cannot_be_passed_to_the_next_weftd(self):
+    def test_keeper_replies_to_requests_if_the_next_weftd_cannot_receive_the_connection(self):
         self.die()
         self.keeper.open().close()
         with self.assertRaises(OSError):

@@ -88,7 +88,7 @@ class WebPageAlarms(browser.TestCase):
         self.click("#alarms .all")
         await_that("those alone", lambda: self.texts("#links .count") == ["8 of 15"])
 
-    def test_link_without_a_guest_raises_no_alarm(self):
+    def test_down_link_of_a_host_without_a_guest_raises_no_alarm(self):
         self.open(self.serve())
         self.await_text("#state", "2 hosts: 0 with a guest")
         await_that("a state", lambda: self.find('.link.empty[data-name="node1/1-switch1/1"]'))
@@ -107,7 +107,7 @@ class WebPageAlarms(browser.TestCase):
             await_that("its link", lambda: self.texts("#alarms .alarm") == ["node1/1-switch1/1 does not come up"])
         await_that("no guest", lambda: not self.shown("#alarms"))
 
-    def test_page_counts_endpoint_hosts_separately_from_hosts_with_a_guest(self):
+    def test_page_counts_hosts_of_model_endpoint_separately_from_hosts_with_a_guest(self):
         lab = daemon.fat_tree(1, 1, 5, 5, 1)
         for host in ("node1", "node2"):
             lab = lab.replace(f'[[host]]\nname = "{host}"', f'[[host]]\n{ENDPOINT}\nname = "{host}"')

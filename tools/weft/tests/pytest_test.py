@@ -50,7 +50,7 @@ class PythonPackage(Folder):
         with self.assertRaises(subprocess.TimeoutExpired):
             self.lab["a"].run("exec sleep 1000", timeout=0.1)
 
-    def test_started_command_is_stopped_when_its_context_exits(self):
+    def test_guest_command_is_stopped_when_its_context_exits(self):
         with self.lab["a"].start("exec sleep 1000") as process:
             self.assertTrue(process.running())
         self.assertFalse(process.running())
@@ -73,12 +73,12 @@ class PythonPackage(Folder):
             self.lab.attach("a").run("sh", "-c", f"echo $$ > {self.folder}/pid; exec sleep 1000", timeout=0.5)
         self.assert_has_ended(self.folder / "pid")
 
-    def test_started_program_is_stopped_when_its_context_exits(self):
+    def test_attached_program_is_stopped_when_its_context_exits(self):
         with self.lab.attach("a").start("sleep", 1000) as process:
             self.assertTrue(process.running())
         self.assertFalse(process.running())
 
-    def test_started_program_is_stopped_when_the_lab_stops_even_if_it_ignores_sigterm(self):
+    def test_attached_program_is_stopped_when_the_lab_stops_even_if_it_ignores_sigterm(self):
         with unittest.mock.patch.object(self.weft, "GRACE", 0.2), self.lab as lab:
             programs = [lab.attach("a").start("sleep", 1000), lab.attach("a").start("sh", "-c", "trap '' TERM; echo; while :; do sleep 0.1; done")]
             while not programs[1].output():
@@ -86,7 +86,7 @@ class PythonPackage(Folder):
             self.assertTrue(all(program.running() for program in programs))
         self.assertEqual([program.wait(timeout=10, check=False).status for program in programs], [-signal.SIGTERM, -signal.SIGKILL])
 
-    def test_program_with_unread_output_keeps_running(self):
+    def test_attached_program_whose_output_is_not_read_is_not_blocked(self):
         process = self.lab.attach("a").start("sh", "-c", "yes | head -c 1000000")
         self.assertEqual(len(process.wait(timeout=60).stdout), 1000000)
 

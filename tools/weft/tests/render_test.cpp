@@ -166,7 +166,7 @@ TEST(FabricText, ShowsTrunksAndTheReasonWhyATrunkIsNotConnected)
 }
 
 // In a part of a lab, two trunks may lead to the same switch, which is drawn once.
-TEST(FabricSvg, RemoteNodeOfSeveralTrunksIsDrawnOnce)
+TEST(FabricSvg, NodeAtTheRemoteEndOfTwoTrunksIsDrawnOnce)
 {
 	json fabric = two_hosts();
 	const auto boxes = [&] {
@@ -186,7 +186,7 @@ TEST(FabricSvg, RemoteNodeOfSeveralTrunksIsDrawnOnce)
 	EXPECT_THAT(fabric_svg(fabric), HasSubstr("trunk, not connected"));
 }
 
-TEST(FabricText, ReportsAnIncompleteSweepAndOmitsTheSubnetManagerLineIfThereIsNone)
+TEST(FabricText, ReportsAnIncompleteSmSweepAndOmitsTheSmLineIfTheFabricHasNoSm)
 {
 	json fabric = two_hosts();
 	fabric["subnet_manager"]["complete"] = false;
@@ -218,7 +218,7 @@ TEST(LinkText, ShowsOnlyNonDefaultSettings)
 }
 
 // `weft link up` answers before training has ended.
-TEST(LinkText, DistinguishesPollingFromUnpluggedLinks)
+TEST(LinkText, DistinguishesLinksInPollingStateFromUnpluggedLinks)
 {
 	json pulled = link("a/1", "s1/1", false);
 	EXPECT_THAT(link_text(pulled), HasSubstr(" down  "));
@@ -584,7 +584,7 @@ TEST(FabricSvg, EmptyFabricIsRendered)
 	EXPECT_EQ(fabric_text(nothing), "seed 0x1\n");
 }
 
-TEST(Render, RejectsInvalidInput)
+TEST(Render, JsonWithMissingMembersOrWrongTypesThrowsAnException)
 {
 	EXPECT_THROW(fabric_svg(json::object()), json::exception);
 	EXPECT_THROW(fabric_text({{"seed", 5}}), json::exception);

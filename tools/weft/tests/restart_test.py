@@ -206,7 +206,7 @@ class WeftdRestart(unittest.TestCase):
         self.assertEqual(self.shown(), before)
         self.assertEqual(self.weft("lab", "check"), "")
 
-    def test_former_weftd_is_started_again_after_a_failed_upgrade(self):
+    def test_previous_weftd_binary_is_started_again_after_a_failed_upgrade(self):
         self.up()
         self.weft("link", "down", "b")
         before = self.shown()
@@ -219,7 +219,7 @@ class WeftdRestart(unittest.TestCase):
                           self.weft("lab", "upgrade", "--weftd", other, status=1))
             self.assertEqual(self.shown(), before)
 
-    def test_capture_and_top_exit_with_an_error_if_weftd_is_killed(self):
+    def test_weft_capture_and_weft_top_exit_with_an_error_if_weftd_is_killed(self):
         """A capture and `weft top` exit with an error and do not hang."""
         self.up()
         self.shown()

@@ -677,7 +677,7 @@ class BootTimeout(Folder):
 
 
 class CardReturn(unittest.TestCase):
-    def test_replugging_a_link_to_get_a_carrier_does_not_save_it_as_unplugged(self):
+    def test_link_down_request_for_replugging_a_link_without_carrier_has_record_false(self):
         """ib0 has no carrier at first. If weftd crashes while the link is pulled for a moment, the next weftd has it up."""
         asked = []
         lab = labs.Lab(pathlib.Path("/none"), pathlib.Path("/none"), None, None, GuestSettings(), False, lambda _: None)
@@ -872,7 +872,7 @@ class WeftdUpgrade(unittest.TestCase):
             with unittest.mock.patch.object(self.lab, "look_after"):
                 self.assertEqual(self.upgrade(), ["note", *removed, "no reset", "replacement", "cards"])
 
-    def test_upgrade_does_not_disable_card_resets_in_a_guest_with_modules_of_the_user(self):
+    def test_upgrade_does_not_disable_card_resets_in_a_guest_with_weft_drivers(self):
         self.add_guest("a", {"removal": None})
         self.lab._loaded["a"] = stack.Stack("ib0", own=("weft",))
         self.assertEqual(self.upgrade(), ["removal", "replacement", "cards"])
@@ -1063,7 +1063,7 @@ class NvmeReconnection(Folder):
                          "transport=rdma,traddr=10.1.0.1,trsvcid=4420,nqn=disk,hostnqn=me,hostid=5-6,ctrl_loss_tmo=-1,reconnect_delay=10\n")
         self.assertFalse((self.folder / "note").exists())
 
-    def test_rejected_nvme_controller_is_reported(self):
+    def test_nvme_controller_that_cannot_be_reconnected_is_reported(self):
         self.controller("nvme1", transport="rdma", address="traddr=10.1.0.1", subsysnqn="disk")
         self.note()
         (self.folder / "fabrics").mkdir()
@@ -1365,7 +1365,7 @@ server.serve()
 print("ended")
 """
 
-    def test_signal_in_a_finalizer_stops_the_lab(self):
+    def test_sigterm_during_a_python_finalizer_stops_the_lab(self):
         """Python drops the exception that a handler raises while a finalizer runs."""
         script = f"import pathlib, sys\nsys.path[:0] = {sys.path[:2]!r}\nPATH = pathlib.Path({str(self.folder / 'lab.sock')!r})\n{self.SCRIPT}"
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=30)

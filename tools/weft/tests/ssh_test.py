@@ -81,7 +81,7 @@ class Ssh(unittest.TestCase):
             self.assertIn(text, reason)
         self.user.assert_nothing_is_left()
 
-    def test_hosts_are_reached_by_their_addresses(self):
+    def test_trunk_listens_at_the_address_by_which_ssh_reached_the_host(self):
         """The trunk listens at the address by which ssh has reached the host."""
         def work():
             self.up()
@@ -97,7 +97,7 @@ class Ssh(unittest.TestCase):
             self.user.assert_nothing_is_left()
         self.with_hosts(work, loopback=True)
 
-    def test_killed_connections_end_the_lab(self):
+    def test_lab_ends_if_its_ssh_connections_are_killed(self):
         def work():
             for at, find in (("this side", lambda: [number for number, line in cluster.processes(self.user.mark).items() if line.startswith("ssh ") and "root@a2" in line]),
                              ("the host", lambda: [number for number, line in cluster.processes("sshd: root@notty").items()][-1:])):
@@ -131,7 +131,7 @@ class Ssh(unittest.TestCase):
             self.user.assert_nothing_is_left()
         self.with_hosts(work)
 
-    def test_interrupted_start_terminates_all_processes(self):
+    def test_sigint_during_lab_up_terminates_all_processes(self):
         """A host does not answer, because its cable was pulled."""
         def work():
             self.user.nodes[1].cable("down")

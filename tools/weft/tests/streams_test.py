@@ -237,7 +237,7 @@ class LabShell(AgentCase):
         done = self.shell("node9", "true")
         self.assertEqual((done.returncode, done.stderr), (1, b"weft: there is no host node9: there is node1\n"))
 
-    def test_signal_reaches_the_command(self):
+    def test_sigint_to_lab_shell_reaches_the_command_in_the_guest(self):
         running = subprocess.Popen(self.words("node1", "trap 'echo caught; exit 7' INT; echo ready; while :; do sleep 0.1; done"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
         self.assertEqual(running.stdout.readline(), b"ready\n")
         running.send_signal(signal.SIGINT)
@@ -303,7 +303,7 @@ class LabShell(AgentCase):
         self.server.listener.shutdown(socket.SHUT_RDWR)
         self.assertEqual((following.communicate(timeout=TIME_LIMIT), following.returncode), ((b"", b""), 0))
 
-    def test_lab_accepts_clients_again_after_a_shortage_of_descriptors(self):
+    def test_lab_accepts_clients_again_after_accept_failed_with_emfile(self):
         """accept() fails with EMFILE twice; the shell waits and then runs its command."""
         listener, failures = self.server.listener, [OSError(errno.EMFILE, "Too many open files")] * 2
         self.server.listener = types.SimpleNamespace(accept=lambda: self.fail_or_accept(failures, listener), close=listener.close)
@@ -410,7 +410,7 @@ class LabShell(AgentCase):
         self.assertEqual(running.wait(TIME_LIMIT), 9)
         self.assertEqual(termios.tcgetattr(near), before)
 
-    def test_terminal_is_restored_after_a_signal(self):
+    def test_terminal_is_restored_when_a_second_signal_ends_weft(self):
         near, far = pty.openpty()
         self.addCleanup(os.close, near)
         before = termios.tcgetattr(near)
@@ -486,7 +486,7 @@ sys.exit(case.status)
         os.close(far)
         return running, near
 
-    def test_interactive_shell_has_the_callers_terminal(self):
+    def test_interactive_shell_gets_type_size_and_ctrl_c_of_the_callers_terminal(self):
         running, terminal = self.on_terminal("bash", "--norc")
         before = termios.tcgetattr(terminal)
         os.write(terminal, b"PS1='<''> '; echo \"$TERM $(stty size)\"\r")
@@ -524,7 +524,7 @@ sys.exit(case.status)
 
 
 class BackgroundTerminal(unittest.TestCase):
-    def test_terminal_that_is_not_the_controlling_terminal_is_read(self):
+    def test_weft_reads_a_terminal_that_is_not_its_controlling_terminal(self):
         """Such a terminal has no foreground process group and does not stop a reader, so it is read."""
         near, far = pty.openpty()
         self.addCleanup(os.close, near)
@@ -536,7 +536,7 @@ class BackgroundTerminal(unittest.TestCase):
         self.assertEqual(running.wait(TIME_LIMIT), 0)
         read_until(near, b"b'line\\n' True")
 
-    def test_background_job_does_not_read_the_terminal(self):
+    def test_weft_in_the_background_does_not_read_the_terminal(self):
         """Reading would stop the job by SIGTTIN, so weft treats the input as empty."""
         near, far = pty.openpty()
         self.addCleanup(os.close, near)

@@ -103,7 +103,7 @@ class WeftTop(unittest.TestCase):
             terminal.type("q")
             self.assertEqual(terminal.end(), (0, True))
 
-    def test_link_fault_injected_while_weft_top_runs_is_marked(self):
+    def test_weft_top_shows_a_newly_injected_link_fault(self):
         with daemon.weftd(WEFTD) as (_, directory):
             terminal = Terminal(directory, "--sort", "name")
             self.assertRegex(terminal.shows("sm/1"), r"sm/1-switch1/3 +up ")

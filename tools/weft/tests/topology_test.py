@@ -144,7 +144,7 @@ class GeneratedTopologies(unittest.TestCase):
             self.assertEqual(set(degrees(made).values()), {1} if switches == 2 else {2})
             self.assertEqual(hops(made), switches // 2 + 2)
 
-    def test_tori_link_all_adjacent_switches(self):
+    def test_all_adjacent_switches_of_a_torus_are_linked(self):
         self.assertEqual(set(degrees(topology.torus((4, 4), 16)).values()), {4})
         self.assertEqual(set(degrees(topology.torus((3, 3, 3), 27)).values()), {6})
         self.assertEqual(set(degrees(topology.torus((2, 3), 6)).values()), {3}, "two are linked once")

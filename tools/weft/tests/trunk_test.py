@@ -295,7 +295,7 @@ class Trunk(unittest.TestCase):
             self.assertFalse(first.link_is_up())
             self.assertEqual(first.trunk()["connections"], 0)
 
-    def test_unauthenticated_clients_do_not_disturb_the_link(self):
+    def test_trunk_link_stays_up_while_unauthenticated_clients_connect(self):
         first = self.first()
         with self.second(first).start() as second:
             self.await_subnet(first, second)
@@ -398,7 +398,7 @@ class Trunk(unittest.TestCase):
         self.assertEqual(old.goodbye(), BYE_VERSION)
         self.assertIn("different versions of the trunk protocol (this one version 2, the peer version 1)", first.weft("log", "trunk"))
 
-    def test_trunk_settings_of_one_daemon_apply_to_both_ends(self):
+    def test_trunk_width_and_mtu_configured_at_one_end_apply_to_both_ends(self):
         first = self.first()
         with self.second(first, settings='width = "1x"\nmtu = 2048').start() as second:
             lids = self.await_subnet(first, second)

@@ -26,7 +26,7 @@ class Version(unittest.TestCase):
         self.date = f"{year}-{MONTHS.index(month) + 1:02}-{day}"
         self.script = TREE / "scripts/make/version"
 
-    def test_version_is_the_first_changelog_entry(self):
+    def test_version_script_prints_version_and_date_of_the_first_debian_changelog_entry(self):
         self.assertEqual((said_by(self.script), said_by(self.script, "--date")), (f"{self.version}\n", f"{self.date}\n"))
 
     def test_weft_and_weftd_print_the_version_of_weft(self):

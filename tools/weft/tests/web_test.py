@@ -126,7 +126,7 @@ class Watching(unittest.TestCase):
         watch.control = StubControl(samples)
         return watch
 
-    def test_rates_follow_from_changes(self):
+    def test_rates_are_computed_from_samples_that_contain_only_changed_ports(self):
         watch = self.watch(self.COMPLETE, self.changes(2, {"a": [10, 1, 0]}, {"h": {"commands": 5}}), self.changes(3, {"c": [0, 0, 2]}), self.changes(4, {}),
                            self.changes(5, {"d": [5, 1, 0]}))
         seen = []
@@ -140,14 +140,14 @@ class Watching(unittest.TestCase):
         self.assertEqual(watch.cards, {"h": {"commands": 5}})
         self.assertEqual([each["since"] for each in watch.control.asked], [0, 5, 6, 7, 8])
 
-    def test_complete_sample_replaces_all_ports(self):
+    def test_second_complete_sample_replaces_the_values_of_all_ports(self):
         moved = {**self.COMPLETE, "generation": 9, "time": 2, "ports": {port: [1, 1, 1] for port in "abcd"}}
         watch = self.watch(self.COMPLETE, moved)
         for _ in range(2):
             asyncio.run(watch._sample())
         self.assertEqual((watch.sample, watch.rates["a-b"]), (moved, [32, 32, 1, 1, 2, 2]))
 
-    def test_content_changes_only_with_values(self):
+    def test_metrics_are_formatted_again_only_if_a_sample_has_changed_values(self):
         manager = {"node": "sm", "state": "master", "sweeps": 1, "complete": True}
         samples = [self.COMPLETE, self.changes(2, {}), self.changes(3, {"a": [1, 1, 0]}), self.changes(4, {}), self.changes(5, {}, {"h": {"commands": 4}}),
                    {**self.changes(6, {}), "down": ["a-b"]}, {**self.changes(7, {}), "subnet_manager": manager}, {**self.changes(8, {}), "subnet_manager": manager},
@@ -164,7 +164,7 @@ class Watching(unittest.TestCase):
         # The metrics are formatted again only if the content has changed.
         self.assertFalse([number for number, new in enumerate(changed, 1) if not new and texts[number] != texts[number - 1]])
 
-    def test_changes_of_another_sample_are_refused(self):
+    def test_sample_with_changes_since_an_unrequested_generation_is_refused(self):
         watch = self.watch(self.COMPLETE, self.changes(3, {}))
         asyncio.run(watch._sample())
         with self.assertRaises(ValueError):
@@ -271,7 +271,7 @@ class WebServerReads(unittest.TestCase):
         self.assertEqual(self.client.ask("GET", "/api/ports?segment=switch1")[0], 400)
         self.assertTrue(any(bits for _, bits, *_ in self.client.get(f"/api/history?link={ETHERNET_LINKS[0]}")["samples"]))
 
-    def test_link_faults_set_on_the_command_line_are_reported_at_once(self):
+    def test_api_live_reports_link_faults_set_by_the_weft_link_set_command(self):
         """A setting made on the command line is reported by /api/live without a request for the topology."""
         self.assertNotIn("sm/1-switch1/3", self.client.get("/api/live")["faulty"])
         weft = [WEFT, "--socket-dir", self.weftd[1], "link", "set", "sm"]
@@ -280,7 +280,7 @@ class WebServerReads(unittest.TestCase):
         subprocess.run([*weft, "delay=0"], check=True, stdout=subprocess.DEVNULL)
         daemon.await_that("its end", lambda: "sm/1-switch1/3" not in self.client.get("/api/live")["faulty"])
 
-    def test_metrics_match_the_fabric_and_prometheus_conventions(self):
+    def test_metrics_match_the_fabric_counters_and_follow_prometheus_conventions(self):
         status, headers, body = self.client.ask("GET", "/metrics")
         self.assertEqual((status, headers["Content-Type"]), (200, "text/plain; version=0.0.4; charset=utf-8"))
         families = {family.name: family for family in text_string_to_metric_families(body.decode())}
@@ -363,7 +363,7 @@ class WebServerReads(unittest.TestCase):
         for path in ("/../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "/api/", "/weft-web"):
             self.assertEqual(self.client.ask("GET", path)[0], 404, path)
 
-    def test_requests_for_other_host_names_are_refused(self):
+    def test_requests_whose_host_header_does_not_name_this_server_are_refused(self):
         """Host names under which a foreign site reaches this computer are refused."""
         port = self.client.where.split(":")[1]
         for host in ("evil.example", f"evil.example:{port}", "127.0.0.1", "127.0.0.1:1", f"[::2]:{port}", "", f"192.0.2.1:{port}"):

@@ -127,7 +127,7 @@ class UntrustedDaemon(unittest.TestCase):
         got = self.ask([Place("a", ["h1"], ["s1"], card_fault=b'{"ok": false, "error": "\\u001b[2J"}\n')], command="card.fault", host="h1")
         self.assertEqual((got["ok"], "\x1b" in got["error"]), (False, False))
 
-    def test_capture_is_stopped_at_a_daemon_that_does_not_reply_within_the_time_limit(self):
+    def test_connection_to_a_daemon_that_does_not_start_a_capture_in_time_is_closed(self):
         started = {"links": ["x"]}
         for link, answers in (("all", {"capture_start": started}), ("all", {}), ("h2", {"capture_start": started})):
             with self.subTest(link=link, **answers), unittest.mock.patch.object(whole, "TIME_LIMIT", 1):
@@ -211,7 +211,7 @@ class Samples(unittest.TestCase):
         """Returns the generations for which a place was asked."""
         return [request["since"] for request in self.places[place].connections[0].requests]
 
-    def test_changes_of_places_are_merged_and_only_changes_are_returned(self):
+    def test_changes_from_all_daemons_are_merged_and_only_changes_are_sent_to_the_client(self):
         self.start([sample_of("h1", 5), changes_of(5, 6, {"h1/1": [7]}), changes_of(6, 7, {}), changes_of(7, 8, {}, down=["x"], cards={"h1": {"commands": 3}})],
                    [sample_of("h2", 50), changes_of(50, 51, {}), changes_of(51, 52, {}, subnet_manager=MANAGER), changes_of(52, 53, {}, ethernet={"ports": {"h2/eth0": [4]}, "attached": ["e"]})])
         first = self.ask()
@@ -227,7 +227,7 @@ class Samples(unittest.TestCase):
                          ({}, ["x"], {"h1": {"commands": 3}}, {"ports": {"h2/eth0": [4]}, "attached": ["e"]}))
         self.assertEqual((self.asked(0), self.asked(1)), ([0, 5, 6, 7], [0, 50, 51, 52]))
 
-    def test_answer_is_complete_if_the_client_has_not_the_last_sample(self):
+    def test_client_without_the_last_sample_gets_a_complete_sample_instead_of_changes(self):
         self.start([sample_of("h1", 5), *(changes_of(number, number + 1, {}) for number in range(5, 8))])
         first = self.ask()
         for since in (0, first["generation"] - 1, first["generation"] + 100):
@@ -235,13 +235,13 @@ class Samples(unittest.TestCase):
         # The place was asked for changes all the same.
         self.assertEqual(self.asked(0), [0, 5, 6, 7])
 
-    def test_cards_are_complete_when_they_are_requested_first(self):
+    def test_first_request_for_card_counters_returns_all_of_them_instead_of_changes(self):
         self.start([{name: value for name, value in sample_of("h1", 5).items() if name != "cards"}, sample_of("h1", 6)])
         first = self.ask(cards=False)
         self.assertEqual(self.ask(first["generation"])["cards"], {"h1": {"commands": 0}})
         self.assertEqual(self.asked(0), [0, 0])
 
-    def test_place_that_returns_is_asked_for_the_changes_since_its_last_answer(self):
+    def test_daemon_that_answers_again_is_asked_for_the_changes_since_its_last_answer(self):
         self.start([sample_of("h1", 5), changes_of(5, 6, {}), changes_of(6, 7, {})], [sample_of("h2", 50), None, changes_of(50, 52, {"h2/1": [1]})])
         first = self.ask()
         second = self.ask(first["generation"])
@@ -251,7 +251,7 @@ class Samples(unittest.TestCase):
         self.assertEqual((third["ports"], third["missing"]), ({"h1/1": [0], "h2/1": [1]}, []))
         self.assertEqual(self.asked(1), [0, 50, 50])
 
-    def test_place_whose_changes_do_not_match_is_reported_as_missing(self):
+    def test_daemon_that_sends_invalid_or_unexpected_changes_is_reported_as_missing(self):
         long_names = {f"{number:05}": 0 for number in range(3000)}
         for answer in (changes_of(5, 6, {"h1/9": [1]}), changes_of(5, 6, {"h1/1": [1, 2]}), changes_of(5, 6, {"h1/1": [1 << 64]}), changes_of(5, 6, {"h1/1": [-1]}),
                        changes_of(4, 6, {}), changes_of(5, 6, {}, cards={"h9": {}}), changes_of(5, 6, {}, cards={"h1": long_names}), changes_of(5, 6, {}, ethernet={}),
@@ -262,7 +262,7 @@ class Samples(unittest.TestCase):
                 self.ask()
                 self.assertEqual([each["place"] for each in self.ask()["missing"]], ["p1"])
 
-    def test_cards_of_unknown_hosts_are_not_stored(self):
+    def test_card_counters_of_unknown_hosts_are_not_stored(self):
         self.start([sample_of("h1", 5, cards={"h1": {"commands": 1}, **{f"x{number}": {} for number in range(9)}}),
                     changes_of(5, 6, {}, cards={"h1": {"commands": 2}}), changes_of(6, 7, {}, cards={"x1": {"y" * 1000: 1}})])
         self.ask()
@@ -270,7 +270,7 @@ class Samples(unittest.TestCase):
         self.assertEqual([sorted(sample["cards"]) for sample in self.view._samples.values()], [["h1"]])
         self.assertEqual([each["place"] for each in self.ask()["missing"]], ["p1"])
 
-    def test_additional_members_of_changes_are_not_stored(self):
+    def test_unknown_json_members_in_a_reply_of_a_daemon_are_not_stored(self):
         self.start([sample_of("h1", 5), *(changes_of(number, number + 1, {}, **{f"extra{number}": "x" * 1000}) for number in range(5, 10))])
         for _ in range(6):
             self.assertFalse([name for name in self.ask() if name.startswith("extra")])

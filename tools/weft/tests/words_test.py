@@ -51,7 +51,7 @@ class CommandLineArguments(unittest.TestCase):
         words = self.words("run", "--quiet", "ls", "--quiet", "--json")
         self.assertEqual(words[words.index("--") + 1:], ["ls", "--quiet", "--json"])
 
-    def test_weft_hunt_passes_its_options_and_file_to_the_session_program(self):
+    def test_weft_hunt_passes_its_options_and_schedule_file_to_its_helper_program(self):
         words = self.words("hunt", "ipoib", "--seeds", "7", "--seed", "4294967295", "--out", "a b")
         self.assertEqual(words[1], "hunt")
         self.assertTrue({"seeds:=7", "seed:=4294967295", "out=a b", "action=run", "scenario=ipoib"} <= set(words), words)

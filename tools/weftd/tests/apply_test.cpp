@@ -373,7 +373,7 @@ TEST_F(Apply, NodesWithAChangedNumberOfPortsAreReplaced)
 }
 
 // A host that is no longer trusted is restricted only at its own switch port.
-TEST_F(Apply, UntrustedHostIsRestrictedAtItsSwitchPort)
+TEST_F(Apply, ManagementRestrictionOfAnUntrustedHostMovesWithItsLinkToAnotherSwitchPort)
 {
 	const auto text = [](const char *port) {
 		return std::string(
@@ -464,7 +464,7 @@ TEST_F(Apply, ConcurrentLabApplyRequestsAreExecutedOneAfterTheOther)
 }
 
 // Hosts that are added later share the mappings of the process, too.
-TEST_F(Apply, MemoryMappingLimitIsSharedByAllHosts)
+TEST_F(Apply, SumOfTheMemoryMappingLimitsOfAllHostsStaysBoundedWhenHostsAreAdded)
 {
 	std::size_t sum = 0;
 	std::string text = kPair;

@@ -205,7 +205,7 @@ TEST_F(Control, FabricSampleContainsPortCountersAndTheNamesOfDownLinks)
 
 // The log is returned from a given line on, complete or for one component. A daemon without a log
 // reports an error.
-TEST_F(Control, LogRequestSelectsLinesByNumberAndComponent)
+TEST_F(Control, LogRequestReturnsLinesAfterALineNumberOrOfOneComponent)
 {
 	EXPECT_THAT(refusal({{"command", "log"}}), HasSubstr("no log"));
 	const auto history = std::make_shared<LogHistory>();
@@ -285,7 +285,7 @@ TEST_F(Control, InvalidCaptureRequestsAreRefused)
 }
 
 // The subnet manager sweeps, and can be turned off and on.
-TEST_F(Control, SmCommandsReturnTheManagersStateAndCardFaultCommandReturnsFaultCounts)
+TEST_F(Control, SmCommandsReturnTheStateOfTheSmAndCardFaultCommandsReturnFaultCounts)
 {
 	EXPECT_EQ(result({{"command", "sm.sweep"}})["node"], "sm");
 	EXPECT_EQ(result({{"command", "sm.renumber"}})["node"], "sm");

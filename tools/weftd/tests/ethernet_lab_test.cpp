@@ -59,7 +59,7 @@ TEST(EthernetLabFile, AttachmentsAndLinkSettingsAreParsed)
 	EXPECT_EQ(lab.attachments[1].link.faults.delay, std::chrono::milliseconds(2));
 }
 
-TEST(EthernetLabFile, ErrorsReportTheLine)
+TEST(EthernetLabFile, ErrorMessagesContainTheLineNumber)
 {
 	const std::string lan = "[[ethernet]]\nname = \"lan\"\n";
 	EXPECT_THAT(refusal_of("[[host]]\nname = \"a\"\nethernet = \"lan\"\n"),
@@ -172,7 +172,7 @@ TEST_F(EthernetLab, LinkCanBeSpecifiedByNameOrPort)
 		HasSubstr("an Ethernet link has no 'width'"));
 }
 
-TEST_F(EthernetLab, CountersAndSamplesIncludeEthernetPorts)
+TEST_F(EthernetLab, CounterAndSampleCommandsIncludeEthernetPorts)
 {
 	EXPECT_EQ(ask({{"command", "counters"}, {"port", "lan/2"}})["lan/2"]["xmit_frames"], 0);
 	const auto ends = ask({{"command", "counters"}, {"port", "a/eth0-lan/1"}});
@@ -219,7 +219,7 @@ TEST_F(EthernetLab, AppliedLabFileChangesARunningEthernetSegment)
 
 // The attachment is the card's own, not that of an additional network device: it has no socket, and
 // is removed and added together with the card.
-TEST_F(EthernetLab, HostWithAnEthernetCardHasNoSocketForAnAdditionalNetworkDevice)
+TEST_F(EthernetLab, HostWithAnIwarpCardHasNoNetworkDeviceSocket)
 {
 	const auto with_card = edited(kPair, "name = \"a\"", "name = \"a\"\nmodel = \"amso1100\"");
 	EXPECT_THAT(apply(with_card), ElementsAre(HasSubstr("host a"), "- a/eth0 on Ethernet lan",
@@ -244,7 +244,7 @@ TEST_F(EthernetLab, HostWithAnEthernetCardHasNoSocketForAnAdditionalNetworkDevic
 }
 
 // If a socket is already in use, earlier changes are rolled back.
-TEST_F(EthernetLab, ApplyIsRolledBackIfASocketIsInUse)
+TEST_F(EthernetLab, LabApplyIsRolledBackIfTheSocketOfANewHostIsInUse)
 {
 	const UnixListener other(directory_ / "c-eth0.sock");
 	EXPECT_THAT(apply(std::string(kPair) + "[[host]]\nname = \"c\"\nethernet = \"lan\"\n")

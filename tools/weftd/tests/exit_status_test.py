@@ -99,7 +99,7 @@ class ExitStatus(unittest.TestCase):
     def test_polled_doorbells_are_refused_in_virtual_time(self):
         self.check(self.start(POLLED, SHUTDOWN), 1, "host 'node1' has doorbells = \"polled\", which --time-server does not permit")
 
-    def test_guest_that_exits_early_gives_status_1(self):
+    def test_guest_exit_gives_status_1_if_the_finished_file_does_not_exist(self):
         for finished in (True, False):
             with self.subTest(finished):
                 weftd = self.start(GUEST, finished=finished)
@@ -107,7 +107,7 @@ class ExitStatus(unittest.TestCase):
                 self.check(weftd, 1, "ends: node1 has left the time server")
                 subprocess.run(["rm", "-rf", self.sockets], check=True)
 
-    def test_guest_that_exits_when_finished_gives_status_0(self):
+    def test_guest_exit_gives_status_0_if_the_finished_file_exists(self):
         weftd = self.start(GUEST)
         guest = self.guest(weftd)
         self.finished.touch()

@@ -243,7 +243,7 @@ TEST_F(KeeperSocketTest, ClientRestoredByTheKeeperProcessKeepsItsDmaMappings)
 	EXPECT_TRUE(quiet());
 }
 
-TEST_F(KeeperSocketTest, UnknownHostIsRefused)
+TEST_F(KeeperSocketTest, KeeperProcessCannotRestoreAClientOfAnUnknownHost)
 {
 	notify("restore nobody\n" + kVersion);
 	expect_refused("nobody");
@@ -292,7 +292,7 @@ TEST_F(KeeperSocketTest, ClientIsNotRestoredIfItsRecordFromTheKeeperProcessIsInv
 }
 
 // The limit applies to each card. Messages that were kept are released.
-TEST_F(KeeperSocketTest, NumberOfRestoredMessagesIsLimited)
+TEST_F(KeeperSocketTest, ClientIsNotRestoredIfItHasTooManySetupMessages)
 {
 	const auto memory = make_memory();
 	const auto descriptors = [this] {

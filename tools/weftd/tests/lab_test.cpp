@@ -252,7 +252,7 @@ TEST(Lab, WarnsOfGuidsThatBeginWith0x02BecauseTheCmCannotListenOnThem)
 		    ElementsAre(AllOf(StartsWith("lab.toml:9: "), HasSubstr("0x02"))));
 }
 
-TEST(Lab, WarnsOfPartitionsWithoutASubnetManager)
+TEST(Lab, WarnsIfPartitionsAreConfiguredButTheSubnetManagerIsDisabled)
 {
 	const auto warnings = [](const char *enabled) {
 		return parse_lab(std::string(kTwoNodes) + "[sm]\nenabled = " + enabled +

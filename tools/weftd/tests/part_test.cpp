@@ -156,7 +156,7 @@ TEST_F(RunningPart, LinkNamesAreTheSameWhetherOneDaemonOrSeveralRunTheLab)
 }
 
 // A file that is applied is divided again, and GUIDs are those of the whole lab.
-TEST_F(RunningPart, AppliedLabFileIsDividedAmongTheDaemonsAgain)
+TEST_F(RunningPart, ApplyingALabFileUpdatesThePartOfTheLabThatThisDaemonRuns)
 {
 	EXPECT_THAT(apply(text())["result"]["changes"], IsEmpty());
 	const auto more = replaced(text(), "[[host]]\nname = \"h1\"",

@@ -66,7 +66,7 @@ TEST(Placement, RingsAndToriAreDividedIntoEqualPartsWithTheFewestCutLinks)
 }
 
 // Two groups whose nodes alternate in the file, with one edge between them.
-TEST(Placement, EachCliqueIsAssignedToOneDaemonEvenIfNodesOfTwoCliquesAlternate)
+TEST(Placement, CliquesWhoseNodesAlternateInTheNodeListAreNotSplitBetweenDaemons)
 {
 	PlacementGraph graph;
 	graph.nodes.resize(20);
@@ -80,7 +80,7 @@ TEST(Placement, EachCliqueIsAssignedToOneDaemonEvenIfNodesOfTwoCliquesAlternate)
 }
 
 // The first place grows to its share, which is one node less than the larger group.
-TEST(Placement, NodesMoveToAnotherDaemonIfThatCutsFewerLinks)
+TEST(Placement, OneDaemonGetsMoreNodesThanTheOtherIfThatCutsFewerLinks)
 {
 	PlacementGraph graph;
 	graph.nodes.resize(20);

@@ -264,7 +264,7 @@ TEST(Places, HostOnAnotherDaemonThanItsSwitchIsLinkedByATrunk)
 			      "is 'a'"));
 }
 
-TEST(Places, DaemonOfADirectlyConnectedHostIsThatOfItsPeerOrEthernetSegment)
+TEST(Places, HostWithoutASwitchIsAssignedToTheDaemonOfItsPeerHostOrEthernetSegment)
 {
 	const auto text = two_places() + R"(
 [[ethernet]]
@@ -307,7 +307,7 @@ TEST(Places, EthernetSegmentAcrossSeveralDaemonsIsRefused)
 			      "host 'h3' is at place 'b', but its Ethernet 'lan' is at place 'a'")));
 }
 
-TEST(Places, LabFileWithoutTheNamedPlaceOrWithInvalidPlacesIsRefused)
+TEST(Places, LabFileWithMissingPlaceSectionsOrMissingPlaceOrTrunkSettingsIsRefused)
 {
 	EXPECT_THAT(refusal_of_plan(kRing), HasSubstr("the lab has no [[place]]"));
 	EXPECT_THAT(refusal_of_plan(two_places(), {2, {}}), HasSubstr("has 2 places already"));
@@ -352,7 +352,7 @@ TEST(Places, LabFileWithTwoDaemonsOnOneTcpPortIsRefused)
 	EXPECT_EQ(at(7471, 7470), "");
 }
 
-TEST(Places, TcpPortConflictIsIgnoredIfADaemonListensForNoTrunks)
+TEST(Places, TcpPortConflictWithADaemonThatListensForNoTrunksIsIgnored)
 {
 	const std::string idle = "[[place]]\nname = \"c\"\naddress = \"192.0.2.1:7471\"\n";
 	const auto text = replaced(replaced(two_places(), "[[place]]", idle + "[[place]]"),
@@ -387,7 +387,7 @@ TEST(Places, LabPlanContainsNoTrunkTcpPortIfTheLabFileSetsNone)
 }
 
 // Discovery goes along the links in the order of ports, see Discovery in sm/discovery.cpp.
-TEST(Places, ExpectedPortsOfTheSubnetManagerAreListedInDiscoveryOrder)
+TEST(Places, PortsThatTheSubnetManagerExpectsAreListedInDiscoveryOrder)
 {
 	const Lab lab = parse(kRing);
 	std::vector<ib::Guid> guids;
@@ -402,7 +402,7 @@ TEST(Places, ExpectedPortsOfTheSubnetManagerAreListedInDiscoveryOrder)
 }
 
 // The numbers of links determine the seeds of their faults.
-TEST(Places, LinksKeepTheirNumbersWhenTheLabFileChanges)
+TEST(Places, ExistingLinksKeepTheirNumbersWhenALinkIsInsertedIntoTheLabFile)
 {
 	const Lab before = parse(kRing);
 	std::vector<std::size_t> numbers;

@@ -103,7 +103,7 @@ protected:
 	std::unique_ptr<ControlSession> session_;
 };
 
-TEST_F(Sample, AnswerSinceAGenerationContainsOnlyChanges)
+TEST_F(Sample, SampleSinceAnEarlierGenerationContainsOnlyChangedValues)
 {
 	const json first = sample_since(0);
 	EXPECT_TRUE(is_complete(first)) << first;
@@ -163,7 +163,7 @@ TEST_F(Sample, RequestWithAnUnknownGenerationReturnsAllValues)
 }
 
 // A generation has no meaning for ports and hosts that did not exist then.
-TEST_F(Sample, AllValuesAreReturnedAfterAPortHostOrEthernetWasAddedOrRemoved)
+TEST_F(Sample, NextSampleContainsAllValuesAfterAHostOrPortWasAddedOrRemoved)
 {
 	const std::string lab = kSampledLab;
 	std::uint64_t last = sample_since(0)["generation"];
@@ -180,7 +180,7 @@ TEST_F(Sample, AllValuesAreReturnedAfterAPortHostOrEthernetWasAddedOrRemoved)
 	}
 }
 
-TEST_F(Sample, EthernetPortsAreInTheAnswerIfTheyHaveChanged)
+TEST_F(Sample, SampleContainsChangesOfEthernetPortsAndLinks)
 {
 	const json first = sample_since(0);
 	const FileDescriptor guest = connect_unix(directory_ / "a-eth0.sock");
@@ -209,7 +209,7 @@ TEST_F(Sample, EthernetPortsAreInTheAnswerIfTheyHaveChanged)
 
 // The clients of a server share the stored values, so that a client may continue on another
 // connection.
-TEST_F(Sample, GenerationIsValidOnAnotherConnection)
+TEST_F(Sample, SampleGenerationStaysValidOnANewControlConnection)
 {
 	Loop loop("control");
 	const auto path = directory_ / "control.sock";

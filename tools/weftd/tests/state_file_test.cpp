@@ -166,7 +166,7 @@ TEST_F(State, RestartRestoresLinkSettings)
 }
 
 // A client that pulls a cable and plugs it in again may crash in between, and so may weftd.
-TEST_F(State, LinkDownRequestThatDisablesRecordingIsUndoneByARestart)
+TEST_F(State, LinkDownRequestWithRecordFalseIsUndoneByARestartOfWeftd)
 {
 	const json before = shown();
 	result({{"command", "link.down"}, {"link", "a"}, {"record", false}});
@@ -178,7 +178,7 @@ TEST_F(State, LinkDownRequestThatDisablesRecordingIsUndoneByARestart)
 	EXPECT_EQ(before, shown()) << "of a request that was refused";
 }
 
-TEST_F(State, RestartRestoresGuidsOfAppliedLab)
+TEST_F(State, RestartRestoresGuidsAndLinkSettingsOfAnAppliedLabFile)
 {
 	result({{"command", "link.down"}, {"link", "b"}});
 	apply(kThreeHosts);
@@ -188,7 +188,7 @@ TEST_F(State, RestartRestoresGuidsOfAppliedLab)
 	EXPECT_EQ(changed, shown());
 }
 
-TEST_F(State, DryRunAndUnchangedLabAreNotSaved)
+TEST_F(State, LabApplyRequestIsNotSavedIfItIsADryRunOrChangesNothing)
 {
 	apply(kThreeHosts, true);
 	apply(kTwoHosts);
@@ -298,7 +298,7 @@ TEST_F(State, ArmedFaultIsNotRestoredAfterTooManyRestartsInARow)
 }
 
 // A harmless fault that happens often must not let another one crash weftd without a limit.
-TEST_F(State, RestoreLimitOfAFaultDoesNotDependOnOtherFaults)
+TEST_F(State, OccurrencesOfOneFaultDoNotIncreaseTheNumberOfRestartsThatRestoreAnotherFault)
 {
 	for (const char *fault : {"cqe-owner", "eqe-type"})
 		result({{"command", "card.fault"}, {"host", "a"}, {"fault", fault}, {"count", 9}});
@@ -321,7 +321,7 @@ TEST_F(State, ArmedFaultsAreStoredSeparatelyFromRequests)
 	EXPECT_EQ(state["armed"].size(), 1u);
 }
 
-TEST_F(State, ArmedFaultsAreRecordedEvenIfTheRequestDisablesRecording)
+TEST_F(State, ArmedFaultIsSavedEvenIfTheRequestHasRecordFalse)
 {
 	result({{"command", "card.fault"},
 		{"host", "a"},
@@ -332,7 +332,7 @@ TEST_F(State, ArmedFaultsAreRecordedEvenIfTheRequestDisablesRecording)
 
 // A fault that has occurred is not repeated: weftd records the decreased count within a second, or
 // when it exits.
-TEST_F(State, CountsOfArmedFaultsInTheStateFileAreUpdated)
+TEST_F(State, RemainingCountsOfArmedFaultsAreSavedPeriodicallyAndAtExit)
 {
 	state_->record_armed({{"a", "cqe-owner", 7}});
 	EXPECT_TRUE(StateFile(file()).has_armed());

@@ -111,7 +111,7 @@ private:
 };
 
 /* An interface that is opened before the client has handled the whole device follows its port. */
-void event_02_interface_opened_during_client_registration_handles_port_events(Test &test)
+void event_02_interface_opened_during_client_registration_loses_carrier_on_port_err(Test &test)
 {
 	/* A device that the administrator adds gets an interface, too. */
 	kern::kunit::FakeDevice dma{"ipoib_client"};
@@ -261,7 +261,8 @@ void ipoib_10_sysfs_creates_one_child_per_partition(Test &test)
 
 } // namespace
 
-SOFT_SUITES(ipoib_client,
-	    KUNIT_CASE(event_02_interface_opened_during_client_registration_handles_port_events),
-	    KUNIT_CASE(ipoib_10_children_of_one_partition_reach_each_other),
-	    KUNIT_CASE(ipoib_10_sysfs_creates_one_child_per_partition));
+SOFT_SUITES(
+	ipoib_client,
+	KUNIT_CASE(event_02_interface_opened_during_client_registration_loses_carrier_on_port_err),
+	KUNIT_CASE(ipoib_10_children_of_one_partition_reach_each_other),
+	KUNIT_CASE(ipoib_10_sysfs_creates_one_child_per_partition));

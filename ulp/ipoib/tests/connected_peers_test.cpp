@@ -399,7 +399,7 @@ void ipoib_06_packet_sent_during_a_mode_change_uses_the_old_or_new_mode(Test &te
 /*
  * While one peer's connection is being ended, which may take long, those of other peers continue.
  */
-void ipoib_05_packets_arrive_while_another_connection_closes(Test &test)
+void ipoib_05_closing_one_connection_does_not_block_packets_of_other_connections(Test &test)
 {
 	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -509,6 +509,6 @@ CARD_SUITE(ipoib_connected_peers,
 	   KUNIT_CASE(ipoib_02_packet_longer_than_a_datagram_is_dropped_in_datagram_mode),
 	   KUNIT_CASE(ipoib_03_path_is_queried_again_after_an_sm_change),
 	   KUNIT_CASE(ipoib_06_packet_sent_during_a_mode_change_uses_the_old_or_new_mode),
-	   KUNIT_CASE(ipoib_05_packets_arrive_while_another_connection_closes),
+	   KUNIT_CASE(ipoib_05_closing_one_connection_does_not_block_packets_of_other_connections),
 	   KUNIT_CASE(ipoib_05_rej_is_sent_if_an_accepted_connection_fails_before_its_rep_is_sent),
 	   KUNIT_CASE(ipoib_06_requested_mtu_survives_mode_changes));

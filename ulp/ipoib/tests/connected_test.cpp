@@ -99,7 +99,7 @@ void notify_02_interface_open_in_connected_mode_fails_if_the_connection_cq_canno
 }
 
 /* A packet that ends within its header is dropped by a connection, too. */
-void ipoib_09_truncated_packet_is_not_sent_over_a_connection(Test &test)
+void ipoib_09_packet_with_a_truncated_header_is_not_sent_over_a_connection(Test &test)
 {
 	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -420,7 +420,8 @@ void ipoib_06_device_removal_closes_all_connections(Test &test)
 } // namespace
 
 CARD_SUITE(
-	ipoib_connected, KUNIT_CASE(ipoib_09_truncated_packet_is_not_sent_over_a_connection),
+	ipoib_connected,
+	KUNIT_CASE(ipoib_09_packet_with_a_truncated_header_is_not_sent_over_a_connection),
 	KUNIT_CASE(ipoib_01_packets_of_all_sizes_arrive_over_one_connection),
 	KUNIT_CASE(
 		notify_09_connected_mode_packet_that_arrives_between_cq_poll_and_arm_is_received),

@@ -108,7 +108,7 @@ void ipoib_08_hash_chains_of_addresses_chosen_by_peers_have_at_most_32_entries(T
 }
 
 /* A peer with many QP numbers, real or not, cannot exceed its share; others still get entries. */
-void ipoib_08_number_of_destinations_with_one_gid_is_limited(Test &test)
+void ipoib_08_number_of_destinations_with_the_same_gid_is_limited(Test &test)
 {
 	constexpr u32 share = DestinationTable::capacity / DestinationTable::share;
 	Bench bench;
@@ -233,7 +233,7 @@ void ipoib_03_path_of_a_destination_is_queried_at_most_once_per_second(Test &tes
 
 CARD_SUITE(ipoib_destinations,
 	   KUNIT_CASE(ipoib_08_hash_chains_of_addresses_chosen_by_peers_have_at_most_32_entries),
-	   KUNIT_CASE(ipoib_08_number_of_destinations_with_one_gid_is_limited),
+	   KUNIT_CASE(ipoib_08_number_of_destinations_with_the_same_gid_is_limited),
 	   KUNIT_CASE(ipoib_08_unresolvable_destinations_are_evicted),
 	   KUNIT_CASE(ipoib_08_number_of_packets_waiting_for_a_path_is_limited),
 	   KUNIT_CASE(ipoib_08_path_reply_does_not_wait_for_rcu_readers),

@@ -154,7 +154,7 @@ struct Owners {
  * the part of a device's table that is reserved for the kernel. The broadcast group and the
  * all-hosts group are the kernel's.
  */
-void ipoib_11_multicast_joins_of_programs_use_no_device_resources_reserved_for_the_kernel(
+void ipoib_11_multicast_joins_of_user_space_use_no_device_resources_reserved_for_the_kernel(
 	Test &test)
 {
 	Pair pair;
@@ -184,4 +184,4 @@ CARD_SUITE(
 	KUNIT_CASE(ipoib_11_work_per_multicast_group_does_not_grow_with_the_number_of_groups),
 	KUNIT_CASE(ipoib_11_multicast_joins_rejected_by_the_sa_are_retried),
 	KUNIT_CASE(
-		ipoib_11_multicast_joins_of_programs_use_no_device_resources_reserved_for_the_kernel));
+		ipoib_11_multicast_joins_of_user_space_use_no_device_resources_reserved_for_the_kernel));

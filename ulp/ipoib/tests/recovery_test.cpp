@@ -199,7 +199,7 @@ void mgmt_09_interface_recovers_its_qp_from_the_error_state(Test &test)
  * A failed send stops only its send queue (SQE, IBA 10.3.1.6). One command restarts the queue, and
  * the requests after the failed one complete.
  */
-void send_queue_in_the_sqe_state_is_restarted_with_one_command(Test &test)
+void send_queue_in_the_sqe_state_is_restarted_with_one_modify_qp_call(Test &test)
 {
 	/*
 	 * The packet is too long for any datagram. The stack observes the MTU, but a program that
@@ -387,7 +387,7 @@ struct Watch {
  * While the queues are being stopped, no packet is passed to them. Completions that arrive
  * meanwhile do not restart them.
  */
-void transmit_queues_are_not_restarted_while_they_are_stopped(Test &test)
+void completions_during_interface_stop_do_not_restart_transmit_queues(Test &test)
 {
 	if (!test.needs_another_cpu())
 		return;
@@ -438,9 +438,9 @@ SOFT_SUITES(ipoib_recovery, KUNIT_CASE(datagrams_of_all_sizes_arrive_without_err
 	    KUNIT_CASE(interface_counters_continue_after_ring_replacement),
 	    KUNIT_CASE(mgmt_12_receive_buffers_are_posted_again_after_a_memory_shortage),
 	    KUNIT_CASE(mgmt_09_interface_recovers_its_qp_from_the_error_state),
-	    KUNIT_CASE(send_queue_in_the_sqe_state_is_restarted_with_one_command),
+	    KUNIT_CASE(send_queue_in_the_sqe_state_is_restarted_with_one_modify_qp_call),
 	    KUNIT_CASE(interface_recovers_a_send_only_qp_from_the_error_state),
 	    KUNIT_CASE(event_02_interface_recovers_after_a_qp_or_cq_error_event),
-	    KUNIT_CASE(transmit_queues_are_not_restarted_while_they_are_stopped),
+	    KUNIT_CASE(completions_during_interface_stop_do_not_restart_transmit_queues),
 	    KUNIT_CASE(failed_ring_allocation_does_not_change_the_ring_sizes),
 	    KUNIT_CASE(interface_can_be_reopened_after_a_failed_restart));

@@ -35,7 +35,7 @@ void encapsulation_header_matches_rfc_4391(kern::kunit::Test &test)
 }
 
 /* The four protocols that the RFC lists are carried, and no others. */
-void only_the_four_protocols_of_rfc_4391_are_carried(kern::kunit::Test &test)
+void only_ipv4_ipv6_arp_and_rarp_packets_are_carried(kern::kunit::Test &test)
 {
 	unsigned carried = 0;
 	for (u32 type = 0; type <= 0xffff; type++)
@@ -110,7 +110,8 @@ void broadcast_address_contains_the_full_member_pkey(kern::kunit::Test &test)
  * A group belongs to the broadcast domain if its QP number, scope and partition match, whatever its
  * signature and group ID.
  */
-void multicast_group_belongs_to_an_interface_if_qpn_scope_and_pkey_match(kern::kunit::Test &test)
+void multicast_addresses_of_an_interface_have_the_qpn_scope_and_pkey_of_its_broadcast_address(
+	kern::kunit::Test &test)
 {
 	const auto broadcast = broadcast_address(0x8001);
 	EXPECT_TRUE(is_group_of(broadcast, broadcast));
@@ -146,7 +147,8 @@ void mgmt_11_ip_mtu_leaves_room_for_the_encapsulation_header(kern::kunit::Test &
  * follows an IP header of its full length, in an unfragmented packet, as far as the packet contains
  * it. No other place is accepted.
  */
-void ipoib_07_checksum_is_located_only_in_complete_unfragmented_packets(kern::kunit::Test &test)
+void ipoib_07_position_of_a_checksum_is_found_only_in_unfragmented_tcp_and_udp_packets(
+	kern::kunit::Test &test)
 {
 	u8 packet[128]{};
 	const auto place = [&](u16 type, size_t size = sizeof(packet)) {
@@ -202,12 +204,15 @@ void ipoib_07_checksum_is_located_only_in_complete_unfragmented_packets(kern::ku
 
 } // namespace
 
-KUNIT_SUITE(ipoib_wire, KUNIT_CASE(encapsulation_header_matches_rfc_4391),
-	    KUNIT_CASE(only_the_four_protocols_of_rfc_4391_are_carried),
-	    KUNIT_CASE(hardware_address_matches_rfc_4391),
-	    KUNIT_CASE(qp_number_is_read_back_unchanged_from_the_hardware_address),
-	    KUNIT_CASE(addresses_that_differ_only_in_flags_belong_to_the_same_peer),
-	    KUNIT_CASE(broadcast_address_contains_the_full_member_pkey),
-	    KUNIT_CASE(multicast_group_belongs_to_an_interface_if_qpn_scope_and_pkey_match),
-	    KUNIT_CASE(mgmt_11_ip_mtu_leaves_room_for_the_encapsulation_header),
-	    KUNIT_CASE(ipoib_07_checksum_is_located_only_in_complete_unfragmented_packets));
+KUNIT_SUITE(
+	ipoib_wire, KUNIT_CASE(encapsulation_header_matches_rfc_4391),
+	KUNIT_CASE(only_ipv4_ipv6_arp_and_rarp_packets_are_carried),
+	KUNIT_CASE(hardware_address_matches_rfc_4391),
+	KUNIT_CASE(qp_number_is_read_back_unchanged_from_the_hardware_address),
+	KUNIT_CASE(addresses_that_differ_only_in_flags_belong_to_the_same_peer),
+	KUNIT_CASE(broadcast_address_contains_the_full_member_pkey),
+	KUNIT_CASE(
+		multicast_addresses_of_an_interface_have_the_qpn_scope_and_pkey_of_its_broadcast_address),
+	KUNIT_CASE(mgmt_11_ip_mtu_leaves_room_for_the_encapsulation_header),
+	KUNIT_CASE(
+		ipoib_07_position_of_a_checksum_is_found_only_in_unfragmented_tcp_and_udp_packets));

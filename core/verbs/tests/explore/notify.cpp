@@ -87,12 +87,12 @@ void softirq_poller_loses_no_completion_if_a_completion_raises_at_most_one_event
 {
 	produced_and_polled(test, SOFT_NOTIFY_FIRES_ONCE, IB_POLL_SOFTIRQ);
 }
-void workqueue_poller_loses_no_completion_on_a_device_without_repeated_events(Test &test)
+void workqueue_poller_loses_no_completion_if_a_completion_raises_at_most_one_event(Test &test)
 {
 	produced_and_polled(test, SOFT_NOTIFY_FIRES_ONCE, IB_POLL_WORKQUEUE);
 }
 /* A driver that does not check for missed completions after arming: the explorer must find this. */
-void driver_that_ignores_missed_completions_after_arming_is_detected(Test &test)
+void lost_completion_is_detected_if_arming_does_not_report_missed_completions(Test &test)
 {
 	produced_and_polled(test, SOFT_NOTIFY_FORGETS, IB_POLL_SOFTIRQ);
 }
@@ -106,7 +106,7 @@ KUNIT_SUITE(
 	KUNIT_CASE(softirq_poller_loses_no_completion_if_arming_reports_missed_completions),
 	KUNIT_CASE(workqueue_poller_loses_no_completion_if_arming_reports_missed_completions),
 	KUNIT_CASE(softirq_poller_loses_no_completion_if_a_completion_raises_at_most_one_event),
-	KUNIT_CASE(workqueue_poller_loses_no_completion_on_a_device_without_repeated_events));
+	KUNIT_CASE(workqueue_poller_loses_no_completion_if_a_completion_raises_at_most_one_event));
 /* A separate suite, because the explorer must find this case to fail. */
 KUNIT_SUITE(notify_defects,
-	    KUNIT_CASE(driver_that_ignores_missed_completions_after_arming_is_detected));
+	    KUNIT_CASE(lost_completion_is_detected_if_arming_does_not_report_missed_completions));

@@ -218,7 +218,7 @@ void completion_before_or_after_the_cq_is_armed_wakes_the_waiting_task(Test &tes
  * If the CQ is armed after a single completion that has not been polled, and no other completion
  * follows, the card raises the event (NOTIFY-06).
  */
-void cq_armed_after_a_completion_raises_an_event(Test &test)
+void cq_armed_after_an_unpolled_completion_raises_an_event(Test &test)
 {
 	constexpr unsigned way_us = 10'000;
 	Device device;
@@ -451,7 +451,7 @@ void lock_04_query_ah_during_modify_ah_returns_no_mixture_of_old_and_new_address
 		KUNIT_CASE(failed_probe_frees_all_resources),                                            \
 		KUNIT_CASE(qp_connected_to_itself_receives_its_message),                                 \
 		KUNIT_CASE(completion_before_or_after_the_cq_is_armed_wakes_the_waiting_task),           \
-		KUNIT_CASE(cq_armed_after_a_completion_raises_an_event),                                 \
+		KUNIT_CASE(cq_armed_after_an_unpolled_completion_raises_an_event),                       \
 		KUNIT_CASE(cq_rearmed_without_a_poll_raises_an_event_or_reports_missed_events),          \
 		KUNIT_CASE(                                                                              \
 			lock_01_card_driver_posts_requests_and_polls_and_arms_a_cq_in_a_hard_interrupt), \

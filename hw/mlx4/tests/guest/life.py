@@ -97,7 +97,7 @@ def repeated_probes_leak_no_resources(lab):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=300)
-def commands_events_and_completions_share_one_interrupt_with_intx(lab):
+def commands_events_and_completions_share_one_intx_interrupt(lab):
     """Without MSI-X, one interrupt line serves commands, port events and completions, also during removal."""
     with pair(lab, append="pci=nomsi") as (node1, node2, _):
         one, two = node1.open(type="rc"), node2.open(type="rc")

@@ -41,7 +41,7 @@ TEST_F(DmaUnmapMessage, UnmappedMemoryCannotBeAccessed)
 }
 
 // Unmapping a large mapping takes a while, so other tasks of the loop run in between.
-TEST_F(DmaUnmapMessage, EventLoopRunsOtherTasksAfterItUnmappedALargeMapping)
+TEST_F(DmaUnmapMessage, RequestAfterTheUnmapOfALargeMappingIsProcessedInALaterEventLoopIteration)
 {
 	constexpr std::uint64_t address = 1 << 30, size = 64 << 20;
 	const FileDescriptor large = make_memory(size);

@@ -215,7 +215,7 @@ TEST_F(SetIrqsMessage, FileDescriptorsOtherThanEventfdsAreRefused)
 
 // A descriptor that stays readable after each read is not watched any more. A descriptor that the
 // client has read first does not block, whatever its flag.
-TEST_F(SetIrqsMessage, UnmaskEventfdThatStaysReadableIsNoLongerWatched)
+TEST_F(SetIrqsMessage, UnmaskEventfdThatRemainsReadableAfterEachReadIsNoLongerPolled)
 {
 	constexpr std::uint32_t unmask_by_event = kIrqSetDataEventfd | kIrqSetActionUnmask;
 	const FileDescriptor endless(::eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE));

@@ -43,7 +43,7 @@ TEST_F(Commands, GuestSeesNoInterruptPinOrIntxStatus)
 }
 
 // As UML does when it copies, one command transfers more than a register, up to a page.
-TEST_F(Commands, BarMemoryIsReadWrittenAndFilledWithAByteInSingleCommandsOfUpToAPage)
+TEST_F(Commands, OneCommandReadsWritesOrFillsUpToAPageOfBarMemory)
 {
 	Bytes data(kMaxTransfer);
 	for (std::size_t i = 0; i < data.size(); ++i)

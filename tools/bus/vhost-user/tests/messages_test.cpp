@@ -109,7 +109,7 @@ TEST_F(MsixMessages, MaskedVectorStaysPendingUntilUnmasked)
 }
 
 // If the guest has no buffer for a message, the message is sent when it posts one.
-TEST_F(MsixMessages, VectorStaysPendingUntilABufferIsPosted)
+TEST_F(MsixMessages, VectorStaysPendingUntilTheGuestPostsABufferForMsixMessages)
 {
 	enable();
 	set_vector(1, 71);
@@ -211,7 +211,7 @@ TEST_F(MsixMessages, GuestThatIgnoresInterruptsDoesNotBlockTheDevice)
 
 // A buffer that is too small for a message or at an invalid address closes the connection at the
 // next request.
-TEST_F(MsixMessages, InvalidInterruptBufferClosesTheConnection)
+TEST_F(MsixMessages, InvalidGuestBufferForMsixMessagesClosesTheConnection)
 {
 	for (const Descriptor &bad :
 	     {Descriptor{FakeGuest::kBuffers, 19, kDescriptorWritable, 0},

@@ -47,7 +47,7 @@ TEST_F(Requests, RejectsInvalidRequests)
 }
 
 // If the guest has not negotiated REPLY_ACK, an error closes the connection.
-TEST_F(Requests, FailedRequestClosesTheConnectionWithoutReplyAck)
+TEST_F(Requests, FailedRequestClosesTheConnectionIfReplyAckWasNotNegotiated)
 {
 	guest().send(static_cast<Request>(99), {}, {}, 0);
 	expect_lost();
@@ -247,7 +247,7 @@ TEST_F(Requests, SecondGuestIsRefusedAndDeviceIsResetWhenTheFirstDisconnects)
 }
 
 // A guest that truncates its memory loses the card. A device that fails is removed from its guest.
-TEST_F(Requests, TruncatedMemoryOrDeviceFailureDisconnectsTheGuest)
+TEST_F(Requests, GuestThatTruncatesItsMemoryOrWhoseDeviceFailsIsDisconnected)
 {
 	guest().greet();
 	ASSERT_EQ(::ftruncate(guest().memory_fd(), 4096), 0);

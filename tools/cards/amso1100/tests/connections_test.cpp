@@ -700,7 +700,7 @@ TEST_F(Amso1100Connections, QueuePairIsReusableOnlyAfterTheHostHasReadItsEvents)
 }
 
 // After TERM the card writes nothing, even if space for a delayed message becomes available.
-TEST_F(Amso1100Connections, CardWritesNoEventsAfterTheDriverHasShutTheRnicDownWithTerm)
+TEST_F(Amso1100Connections, CardWritesNoEventsAfterTheDriverHasTerminatedTheRnic)
 {
 	for (unsigned i = 0; i < 300; ++i) {
 		a.connect(client.qp, 0x0b000009, kPort);

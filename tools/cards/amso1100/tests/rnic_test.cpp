@@ -231,7 +231,7 @@ TEST_F(Amso1100Rnic, InitRestartsARunningRnic)
 }
 
 // The same applies if the last host had sent only INIT, so that the index has not changed.
-TEST_F(Amso1100Rnic, InitRestartsAnRnicThatWasNotOpened)
+TEST_F(Amso1100Rnic, SecondInitRestartsAnRnicThatHasNotBeenOpened)
 {
 	initialise();
 	produced = 0;

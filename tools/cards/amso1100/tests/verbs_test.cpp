@@ -107,7 +107,7 @@ TEST_F(Amso1100Verbs, ArmedCompletionQueueNotifiesOnce)
 }
 
 // However often the queue is armed, there is at most one unread hint for it.
-TEST_F(Amso1100Verbs, RepeatedArmingLeavesAtMostOneUnreadHostHintPerCompletionQueue)
+TEST_F(Amso1100Verbs, RepeatedlyArmedCompletionQueueHasAtMostOneUnreadNotification)
 {
 	Cq cq = create_cq(512);
 	Qp qp = create_qp(cq, cq);
@@ -330,7 +330,7 @@ TEST_F(Amso1100Verbs, NumberOfIpAddressesOfAnRnicIsLimited)
 
 // Replies that wait for events do not delay other replies, but their number is limited. Beyond the
 // limit, no request is taken.
-TEST_F(Amso1100Verbs, CardReadsNoRequestWhileTooManyEventsAreUnread)
+TEST_F(Amso1100Verbs, CardReadsNoRequestWhileTheDriverLeavesTooManyEventsUnread)
 {
 	const Cq cq = create_cq();
 	const Qp qp = create_qp(cq, cq);

@@ -394,7 +394,7 @@ TEST(UntrustedCard, DriverOfAnUntrustedGuestCannotSetPortInfoPkeysNodeDescriptio
 	EXPECT_FALSE(to_driver(ib::MadMethod::trap_repress, ib::attr_sm_notice));
 }
 
-TEST_F(ManagementTest, SmInfoRequestsTrapsAndResponsesAreDeliveredToTheDriver)
+TEST_F(ManagementTest, TrapsSmpResponsesAndSmInfoRequestsAreDeliveredToTheDriver)
 {
 	auto &agent = driver.context().management;
 	bool handled = true;

@@ -331,7 +331,7 @@ TEST_F(TrapTest, NumberOfRepetitionsOfATrapIsLimited)
 	EXPECT_EQ(count, 1 + TrapSender::kMaxRepeats);
 }
 
-TEST_F(TrapTest, NoTrapIsSentWithoutSmLidOrTrapCapability)
+TEST_F(TrapTest, NoTrapIsSentIfTheSmLidIsZeroOrTheTrapCapabilityIsCleared)
 {
 	set_capabilities(info().capability_mask & ~std::uint32_t{ib::port_cap_trap});
 	violate(ib::trap_bad_pkey);

@@ -103,7 +103,7 @@ TEST_F(Mlx5Atomics, MaskedFetchAddDoesNotCarryAcrossFields)
 }
 
 // The card reports operands of 8 bytes only.
-TEST_F(Mlx5Atomics, OperandsOtherThan8BytesAreRefused)
+TEST_F(Mlx5Atomics, MaskedAtomicsWithAnOperandSizeOtherThan8BytesAreRefused)
 {
 	Bytes page = driver.command(Opcode::query_hca_cap, Bytes(16), HcaCap::offset + HcaCap::size,
 				    HcaCap::kind_atomic << 1)

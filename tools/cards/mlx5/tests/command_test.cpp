@@ -208,7 +208,7 @@ TEST_F(Mlx5Commands, QueryHcaVportContextReturnsATruncatedContextIfTheOutputIsSh
 }
 
 // iPXE's driver sends 16 as the length of these commands, and the context in the mailbox.
-TEST_F(Mlx5Commands, QpTransitionsAcceptAnInputLengthOf16IfTheContextIsInTheMailbox)
+TEST_F(Mlx5Commands, QpTransitionsAcceptAnInputLengthOf16BytesIfTheContextIsInTheMailbox)
 {
 	using hw::mlx5::QpContext;
 	driver.bring_up();

@@ -462,7 +462,7 @@ TEST_F(Mlx5EnhancedTraffic, DatagramThatFitsNoPostedReceiveIsDroppedAndCounted)
 }
 
 // The queue pair and its other queues continue to work.
-TEST_F(Mlx5EnhancedTraffic, InaccessibleReceiveBufferFailsOnlyItsQueue)
+TEST_F(Mlx5EnhancedTraffic, InaccessibleReceiveBufferFailsOnlyTheReceiveQueueItWasPostedTo)
 {
 	steer_to(direct(0));
 	driver.post_receive(queues[0], 0, TinyDriver::kMemorySize + 4096, 4096);

@@ -64,7 +64,7 @@ void use(TinyDriver &driver, unsigned cycle)
 
 } // namespace
 
-TEST(Mlx5HotPlug, HotPlugUnderTrafficLeaksNoDescriptorsOrMappings)
+TEST(Mlx5HotPlug, HotPlugUnderTrafficLeaksNoFileDescriptorsOrMemoryMappings)
 {
 	TinyDriver driver;
 	use(driver, 0);
@@ -79,7 +79,7 @@ TEST(Mlx5HotPlug, HotPlugUnderTrafficLeaksNoDescriptorsOrMappings)
 }
 
 // Tests the whole model, as weftd creates it for each guest.
-TEST(Mlx5HotPlug, CardDestructionLeaksNoDescriptorsOrMappings)
+TEST(Mlx5HotPlug, CardDestructionLeaksNoFileDescriptorsOrMemoryMappings)
 {
 	{
 		TinyDriver first;

@@ -113,7 +113,7 @@ TEST_F(Mlx5Link, LinkStaysDownUntilTheDriverHasReadThePkeyTableTwiceAfterAPkeyEv
 }
 
 // A driver that subscribes late has missed the event of a port that is active already.
-TEST_F(Mlx5Link, PortActiveEventIsRepeatedForADriverThatSubscribesLate)
+TEST_F(Mlx5Link, PortActiveEventIsRaisedAfterTheDriverSubscribesIfThePortIsAlreadyActive)
 {
 	ASSERT_TRUE(run_until([&] { return driver.port.enabled(); }, milliseconds(5000)));
 	driver.set_port_active();

@@ -175,7 +175,7 @@ TEST(Mlx5Malicious, RandomOperationsOfOneGuestDoNotAffectAnotherGuest)
 	run_beside_victim(false);
 }
 
-TEST(Mlx5Malicious, RandomOperationsOfAGuestWithPolledDoorbellsDoNotAffectAnotherGuest)
+TEST(Mlx5Malicious, RandomOperationsOfAGuestWhoseDoorbellsArePolledDoNotAffectAnotherGuest)
 {
 	run_beside_victim(true);
 }

@@ -220,7 +220,7 @@ TEST_F(Mlx5PolledDoorbells, FirstCqArmTakesEffectEvenIfItsDoorbellIsOverwritten)
 	EXPECT_EQ(events(), 1u);
 }
 
-TEST_F(Mlx5PolledDoorbells, LaterCqArmTakesEffectEvenIfItsDoorbellIsOverwritten)
+TEST_F(Mlx5PolledDoorbells, SecondCqArmTakesEffectEvenIfItsDoorbellIsOverwritten)
 {
 	const auto cq = driver.make_cq(4), other = driver.make_cq(4);
 	const auto [one, two] = driver.make_pair(cq);
@@ -235,7 +235,7 @@ TEST_F(Mlx5PolledDoorbells, LaterCqArmTakesEffectEvenIfItsDoorbellIsOverwritten)
 	EXPECT_EQ(events(), 2u);
 }
 
-TEST_F(Mlx5PolledDoorbells, CqArmRaisesAnEventImmediatelyIfACqeIsUnreported)
+TEST_F(Mlx5PolledDoorbells, CqArmRaisesAnEventImmediatelyIfTheCqContainsAnUnpolledCqe)
 {
 	const auto cq = driver.make_cq(4);
 	const auto [one, two] = driver.make_pair(cq);

@@ -136,7 +136,7 @@ TEST_F(Mlx5Queues, UnknownOpcodesFailWithALocalQpError)
 }
 
 // A request that is larger than what the doorbell record has posted is not read.
-TEST_F(Mlx5Queues, SendWqeWithMoreBlocksThanTheDoorbellRecordPostsCompletesWithAnError)
+TEST_F(Mlx5Queues, SendWqeThatExtendsPastTheDoorbellRecordCounterCompletesWithAnError)
 {
 	using hw::mlx5::WqeControl;
 	const auto cq = driver.make_cq(4);
@@ -280,7 +280,7 @@ TEST_F(Mlx5Queues, CqOverrunRaisesACqErrorEventAndSetsTheStatusOfTheCq)
 
 // The last entry in the old buffer reports the change. Later completions are written to the new
 // buffer, from the next index on.
-TEST_F(Mlx5Queues, LaterCqesOfAResizedCqAreWrittenToTheNewBuffer)
+TEST_F(Mlx5Queues, CqesAfterACqResizeAreWrittenToTheNewBuffer)
 {
 	using hw::mlx5::CqContext;
 	auto cq = driver.make_cq(2);

@@ -231,7 +231,7 @@ TEST_F(Mthca, InjectedFaultsOccurTheRequestedNumberOfTimes)
 
 // An untrusted guest can read its own node, but cannot change it or set a node description. The
 // card itself answers the subnet manager, and notifies the driver of changes by a single event.
-TEST(UntrustedMthca, DriverOfAnUntrustedGuestCannotSetThePkeyTableGuidOrIsSmBit)
+TEST(UntrustedMthca, DriverInAnUntrustedGuestCannotSetThePortGuidOrIsSmBitOrPkeyTable)
 {
 	TinyDriver driver(false);
 	driver.bring_up();
@@ -653,7 +653,7 @@ public:
 
 // Once the driver's QP0 can receive, a TrapRepress is for the driver, which passes it to the card's
 // agent. Programs of the host get only SMPs that the agent does not handle, such as SMInfo.
-TEST_F(Mthca, HostProgramReceivesSmInfoRequestsButNoTrapRepress)
+TEST_F(Mthca, ProgramOnTheEmulationHostReceivesSmInfoRequestsButNoTrapRepress)
 {
 	driver.bring_up();
 	hw::mthca::InitIb init{};

@@ -76,7 +76,7 @@ TEST_F(EthernetChannel, NumberOfQueuedBytesIsLimited)
 }
 
 // Frames that wait for a card that disconnects are not delivered to the next one.
-TEST_F(EthernetChannel, QueuedFramesAreDroppedWhenEitherSideCloses)
+TEST_F(EthernetChannel, FramesForADisconnectedCardAreNotDeliveredToTheNextCard)
 {
 	other.port.send(some_frame('a'));
 	EXPECT_FALSE(place.connected());

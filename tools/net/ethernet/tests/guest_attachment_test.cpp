@@ -160,7 +160,7 @@ TEST_F(EthernetGuestAttachment, FramesOfInvalidLengthAreDropped)
 	EXPECT_FALSE(a.closed());
 }
 
-TEST_F(EthernetGuestAttachment, ProtocolErrorClosesOnlyThatConnection)
+TEST_F(EthernetGuestAttachment, ProtocolErrorOfAGuestClosesOnlyItsConnection)
 {
 	Client a = connect("a"), b = connect("b"), c = connect("c");
 	const auto prefix = length_prefix(FrameReader::kMostLength + 1);

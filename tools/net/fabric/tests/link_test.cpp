@@ -284,7 +284,7 @@ TEST_F(CmMessageFaults, CorruptionChangesOneByteOfAMessage)
 }
 
 // The late messages stay on the link until it is destroyed.
-TEST_F(CmMessageFaults, DelayedMessageIsOvertakenAndUsesNoCredit)
+TEST_F(CmMessageFaults, DelayedMessageHoldsNoCreditAndIsOvertakenByLaterMessages)
 {
 	link.set_faults({.cm_lateness = 1, .cm_delay = 24h});
 	// The receiver has 16 buffers.

@@ -144,7 +144,7 @@ struct MulticastStorm : ::testing::Test {
 	}
 };
 
-TEST_F(MulticastStorm, SendingThreadMakesALimitedNumberOfCopies)
+TEST_F(MulticastStorm, SendersThreadMakesAtMost16CopiesOfAMulticastPacket)
 {
 	ASSERT_EQ(Sent::done, send(*first, 5, 0));
 	EXPECT_LE(delivered(5), 16u) << "copies made on the sender's thread";

@@ -111,7 +111,7 @@ TEST(PacketRun, LinkWithConfiguredFaultsSplitsAMultiPacketRunIntoSinglePackets)
 }
 
 /* Packets in the middle of a run for which there is no credit stay with the sender. */
-TEST(PacketRun, SenderKeepsThePacketsOfAMultiPacketRunForWhichItHasNoCredits)
+TEST(PacketRun, SenderKeepsTheUnsentPacketsOfAMultiPacketRunIfLinkCreditsRunOut)
 {
 	std::vector<std::byte> bytes(5 * kMtu);
 	Fabric fabric;

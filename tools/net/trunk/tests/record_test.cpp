@@ -199,7 +199,7 @@ TEST_F(RecordTest, InvalidRecordLengthIsDetectedBeforeTheRestOfTheRecordArrives)
 }
 
 // The peer is authenticated, and breaks the protocol.
-TEST_F(RecordTest, TruncatedFrameInARecordIsMalformed)
+TEST_F(RecordTest, TruncatedFrameInARecordIsReportedAsAProtocolError)
 {
 	Buffer cut = credits(2);
 	cut.pop_back();

@@ -146,7 +146,7 @@ TEST_F(TrunkPortTest, RunOf16ConsecutivePacketsIsNotSplitByTheTrunk)
 }
 
 // The receiver keeps the credits of up to 63 packets.
-TEST_F(TrunkPortTest, RunOfPacketsThatFillsTheCreditWindowIsSentDespiteCreditsNotYetReturned)
+TEST_F(TrunkPortTest, BurstAsLargeAsTheCreditWindowArrivesAlthoughSomeCreditsAreNotReturnedYet)
 {
 	build();
 	connect();
@@ -250,7 +250,7 @@ TEST_F(TrunkPortTest, SenderHasAllCreditsAgainAfterTheTrunkReconnects)
 	EXPECT_EQ(b->port.counters().link_downed, 3u);
 }
 
-TEST_F(TrunkPortTest, ManagementPacketsAreDroppedIfTheBufferIsFull)
+TEST_F(TrunkPortTest, Vl15PacketsAreDroppedAndCountedIfTheTrunkPortBufferIsFull)
 {
 	build();
 	connect();
@@ -307,7 +307,7 @@ TEST_F(TrunkPortTest, LinkComesUpIfBothEndsRetrainSimultaneously)
 }
 
 // Packets sent before an end went down must not arrive after it came up.
-TEST_F(TrunkPortTest, PacketsSentBeforeRetrainingAreDropped)
+TEST_F(TrunkPortTest, PacketsInTransitWhenTheLinkRetrainsAreDropped)
 {
 	build();
 	connect();

@@ -25,7 +25,7 @@ def job(lab, name, *words):
 
 
 @test(kernels=(), also=("stock",), timeout=250)
-def ci_job_saves_consoles_logs_capture_and_junit_xml(lab):
+def ci_job_saves_guest_consoles_weftd_log_packet_capture_and_junit_xml(lab):
     """A job boots the user's kernel, returns the status of its command, and keeps the consoles, weftd's log, a capture of all links and JUnit XML. A job
     whose guest crashes has status 125, and keeps the kernel's report."""
     share = lab.directory / "share"

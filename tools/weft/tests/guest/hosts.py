@@ -87,7 +87,7 @@ def guests_on_two_hosts_ping_each_other(lab):
 
 
 @test(kernels=(), also=("um-debug",), timeout=180)
-def guests_on_two_hosts_with_openssh_ping_each_other(lab):
+def guests_on_two_hosts_started_through_openssh_ping_each_other(lab):
     """The same with OpenSSH. The file of hosts has only names, because ssh knows the addresses."""
     if reason := cluster.missing("ssh", "sshd", "ssh-keygen"):
         raise Skip(reason)

@@ -190,7 +190,7 @@ PATCHED = {
 
 
 @test(kernels=(), also=("um-debug",), timeout=1800)
-def proposed_kernel_patches_fix_the_leaks_that_hunt_schedules_replay(lab):
+def leaks_replayed_by_weft_hunt_do_not_occur_with_the_proposed_kernel_patches(lab):
     """With the patch that a report proposes, the schedule of the report passes."""
     base = kernels.find(lab.kernel)
     for report, (directory, module) in PATCHED.items():
@@ -265,7 +265,7 @@ stack weft
 
 
 @test(kernels=(), also=("um-debug",), timeout=300)
-def driver_is_removed_after_a_lost_mad_completion(lab):
+def driver_can_be_unbound_and_bound_again_after_a_mad_completion_was_lost(lab):
     """A card loses the completion of a MAD. The removal of weft's driver does not wait for it, and ib0 works again when the driver is bound."""
     schedule, logs = lab.directory / "lost", lab.directory / "logs"
     schedule.write_text(LOST_COMPLETION)
@@ -307,7 +307,7 @@ def known_lock_inversion_of_mlx4_core_is_replayed(lab):
 
 
 @test(kernels=(), also=("um-debug",), timeout=300)
-def hunt_reduce_keeps_only_the_step_that_triggers_the_kernel_report(lab):
+def hunt_reduce_keeps_only_the_schedule_step_that_triggers_the_kernel_report(lab):
     """A schedule is reduced to the only step that its report needs, with one host. A schedule without that step passes."""
     wanted = [line for line in KNOWN.read_text().splitlines() if " node1 " in line]
     padded, short, harmless = (lab.directory / name for name in ("padded", "short", "harmless"))

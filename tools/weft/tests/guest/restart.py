@@ -213,7 +213,7 @@ UNTIL_KILLED = "sleep 4; touch /share/ready; until test -e /share/killed; do sle
 
 
 @test(kernels=(), also=("stock",), timeout=300)
-def weft_run_continues_after_a_kill_of_weftd(lab):
+def command_started_by_weft_run_continues_after_weftd_was_killed(lab):
     """The command of `weft run` continues while weftd is started again, and reaches the other guest afterwards. The logs are kept, although it succeeds."""
     share, temporary = lab.directory / "share", lab.socket_path("run")
     share.mkdir()
@@ -242,7 +242,7 @@ MODELS = {"mlx4": 'model = "mlx4"', "mlx5": 'model = "mlx5"', "weft": 'model = "
 
 
 @test(kernels=(), also=("stock",), timeout=600)
-def mlx4_mlx5_and_weft_guests_get_their_cards_back_after_a_kill_and_an_upgrade_of_weftd(lab):
+def guests_get_their_mlx4_and_mlx5_cards_back_after_a_kill_and_an_upgrade_of_weftd(lab):
     """Guests with an mlx4 and an mlx5 card on Linux's stack, and one on weft's own stack, have their cards and addresses again after weftd was
     killed, and after it was replaced by another binary."""
     file, copy = lab.directory / "lab.toml", lab.directory / "another-weftd"

@@ -49,7 +49,7 @@ def _lab(lab, name, scripts, **options):
 @test(kernels=("um-debug",), also=("um",), timeout=300)
 def same_seed_gives_identical_captures(lab):
     """Two runs with the same seed give identical captures and output, with ping, iperf3 and a link flap over a lossy link. With --full, a third run
-    without captures and with less logging has the same output at the same times, which tracing_does_not_change_a_run checks in every run."""
+    without captures and with less logging has the same output at the same times, which tracing_changes_no_guest_output checks in every run."""
     captures = [lab.directory / f"{number}.pcap" for number in range(2)]
     seen = [shared_time.run(_lab(lab, f"run-{number}", TRAFFIC, log_level="trace", events=(
         (0, {"command": "capture.start", "link": "all", "file": str(capture)}), *EVENTS)), 150 * lab.slowness) for number, capture in enumerate(captures)]
@@ -63,7 +63,7 @@ def same_seed_gives_identical_captures(lab):
 
 
 @test(kernels=("um-debug",), timeout=120)
-def tracing_does_not_change_a_run(lab):
+def tracing_changes_no_guest_output(lab):
     """A run is repeated exactly, at the same times, with captures, with all of weftd's logs, and with the kernels' tracepoints."""
     def run(name, traced, **options):
         begin = f"mount -t tracefs tracefs /sys/kernel/tracing; echo {traced} > /sys/kernel/tracing/events/weft/enable\n"

@@ -48,7 +48,7 @@ struct OneDestination {
  * A destination that is freed in the meantime is not read: code that walks a bucket outside an RCU
  * read-side critical section takes the lock first.
  */
-void marking_destinations_stale_reads_no_freed_destination(Test &test)
+void marking_destinations_as_stale_does_not_read_a_concurrently_freed_destination(Test &test)
 {
 	Boxed<OneDestination> one;
 	ASSERT_TRUE(one.ok());
@@ -75,5 +75,7 @@ void looked_up_destination_stays_valid_after_its_removal(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(explore_destinations, KUNIT_CASE(marking_destinations_stale_reads_no_freed_destination),
-	    KUNIT_CASE(looked_up_destination_stays_valid_after_its_removal));
+KUNIT_SUITE(
+	explore_destinations,
+	KUNIT_CASE(marking_destinations_as_stale_does_not_read_a_concurrently_freed_destination),
+	KUNIT_CASE(looked_up_destination_stays_valid_after_its_removal));

@@ -60,7 +60,7 @@ def interface_with_mtu_4092_and_its_child_carry_traffic(lab):
 
 
 @test(kernels=(), also=("stock", "plain", "debug"), timeout=300)
-def interface_with_mtu_4092_and_its_child_carry_traffic_with_a_stock_peer(lab):
+def interface_with_mtu_4092_and_its_child_carry_traffic_with_a_peer_on_the_stock_stack(lab):
     """Large datagrams and a child carry traffic in both directions to a peer on Debian's stack."""
     with mixed_pair(lab, LARGE) as (node1, node2):
         check_large_datagrams_and_a_child(node1, node2)

@@ -39,7 +39,7 @@ TEST(Timing, LocalAckTimeoutIs4096NanosecondsTimesTwoToTheCode)
 }
 
 /* The RNR timer follows IBA table 45: values ascend, except that code 0 is the longest. */
-TEST(Timing, RnrDelayIncreasesWithTheTimerCodeExceptZero)
+TEST(Timing, RnrDelayIncreasesWithTheTimerCodeExceptThatCodeZeroIsTheLongest)
 {
 	for (unsigned code = 2; code < 32; code++)
 		EXPECT_GT(rnr_delay(code), rnr_delay(code - 1)) << code;

@@ -155,7 +155,7 @@ TEST_F(Errors, InvalidPacketWithinAMessageCompletesTheReceiveWithAnError)
  * A guest may close its QP when it has seen the completion of a receive. The peer still gets the
  * acknowledgement, even if the card had not sent it before the command.
  */
-TEST_F(Errors, ReceivedRequestIsAcknowledgedIfTheQpIsClosedAtOnce)
+TEST_F(Errors, AckIsStillSentIfTheResponderQpIsDestroyedOrMovedToErrorRightAfterAReceive)
 {
 	QpOptions options;
 	options.ack_timeout = 0; /* The peer never repeats the request. */
@@ -181,7 +181,7 @@ TEST_F(Errors, ReceivedRequestIsAcknowledgedIfTheQpIsClosedAtOnce)
 }
 
 /* The peer gets the NAK of an invalid request, even if the QP is reset at once. */
-TEST_F(Errors, InvalidRequestIsRefusedIfTheQpIsResetAtOnce)
+TEST_F(Errors, NakIsStillSentIfTheResponderQpIsDestroyedRightAfterAnInvalidRequest)
 {
 	QpOptions options;
 	options.ack_timeout = 0; /* The peer never repeats the request. */

@@ -57,7 +57,7 @@ TEST_F(Rc, SendsOfEveryLengthArriveIntact)
 }
 
 /* Writes reach their destination if the page boundaries differ at both ends. */
-TEST_F(Rc, WriteBetweenNonContiguousPagesArrivesIntact)
+TEST_F(Rc, WriteBetweenBuffersOfNonContiguousPagesArrivesIntact)
 {
 	std::vector<std::uint64_t> from_pages, to_pages;
 	constexpr std::uint64_t length = 40000, from_va = 0x7000000123, to_va = 0x12345678f01;
