@@ -26,6 +26,10 @@ sys.path[:0] = [str(HERE.parent / "session"), str(HERE.parents[2] / "scripts")]
 
 import channel  # noqa: E402
 import hosts_file  # noqa: E402
+import place_connection  # noqa: E402
+import place_guest  # noqa: E402
+import place_plan  # noqa: E402
+import place_server  # noqa: E402
 import places  # noqa: E402
 import remote_place  # noqa: E402
 import starters  # noqa: E402
@@ -151,8 +155,8 @@ class UntrustedRemoteHost(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weft-places-")))
         self.reports = []
-        plan = places.PlannedPlace("a", None, None, 1, frozenset(["node1"]), True)
-        self.place = places.Place(0, plan, "host", None, threading.Condition(threading.RLock()), self.reports.append, self.reports.append, self.folder / "logs")
+        plan = place_plan.PlannedPlace("a", None, None, 1, frozenset(["node1"]), True)
+        self.place = place_connection.Place(0, plan, "host", None, threading.Condition(threading.RLock()), self.reports.append, self.reports.append, self.folder / "logs")
         self.place.send = lambda message: None
 
     def receive(self, *messages):
@@ -180,7 +184,7 @@ class UntrustedRemoteHost(unittest.TestCase):
                 self.assertFalse(any(self.folder.glob("**/x")))
 
     def test_remote_host_that_sends_endless_text_before_its_first_message_is_marked_as_failed(self):
-        for _ in range(places.MOST_BANNER + 1):
+        for _ in range(place_connection.MOST_BANNER + 1):
             self.place.receive(b"Welcome\n")
         self.assertIn("too much text", self.place.failure)
 
@@ -196,7 +200,7 @@ class UntrustedRemoteHost(unittest.TestCase):
         self.assertIn("could not be written", self.place.failure)
         self.assertEqual((self.folder / "victim").read_text(), "kept")
         self.setUp()
-        with unittest.mock.patch.object(places, "MOST_COPIED", 5):
+        with unittest.mock.patch.object(place_connection, "MOST_COPIED", 5):
             self.receive(self.HELLO, {"file": "x", "offset": 0, "bytes": base64.b64encode(b"12345").decode()})
             self.assertIsNone(self.place.failure)
             self.receive({"file": "x", "offset": 5, "bytes": base64.b64encode(b"6").decode()})
@@ -205,7 +209,7 @@ class UntrustedRemoteHost(unittest.TestCase):
     def test_invalid_json_plan_of_a_lab_is_reported(self):
         for text in ("", "[]", '{"places": [{}]}', '{"places": [{"name": "a", "address": null, "trunks": [{"role": 1}]}]}'):
             with self.assertRaisesRegex(LabError, "is not understood"):
-                places.read_plan(text)
+                place_plan.read_plan(text)
 
 
     # -- messages -------------------------------------------------------------------------------
@@ -232,12 +236,12 @@ class UntrustedRemoteHost(unittest.TestCase):
     def test_length_of_replies_from_a_remote_host_is_limited(self):
         for text in ("x" * 50, ""):
             self.place.ask = lambda request, text=text: itertools.repeat({"err": text}, 200)
-            with unittest.mock.patch.object(places, "MOST_ANSWERS", 150), self.assertRaisesRegex(LabError, "its answers are too long"):
+            with unittest.mock.patch.object(place_connection, "MOST_ANSWERS", 150), self.assertRaisesRegex(LabError, "its answers are too long"):
                 self.place.ask_for_status({}, lambda text: None)
 
     def test_length_and_number_of_remote_messages_are_limited(self):
         self.receive(self.HELLO, {"note": "x" * 60000})
-        self.assertLess(len(self.reports[0]), 2 * places.LONGEST_NOTE)
+        self.assertLess(len(self.reports[0]), 2 * place_connection.LONGEST_NOTE)
         lab = self.lab()
         for number in range(places.MOST_NOTES + 1):
             lab._take_note(str(number))
@@ -258,7 +262,7 @@ class UntrustedRemoteHost(unittest.TestCase):
 
     def test_blocked_log_write_of_one_remote_host_does_not_delay_other_remote_hosts(self):
         """The directory of the logs may be on a file system that hangs. The places share a lock."""
-        other = places.Place(1, self.place.plan, "other", None, self.place._changed, None, None, self.folder)
+        other = place_connection.Place(1, self.place.plan, "other", None, self.place._changed, None, None, self.folder)
         begun, proceed = threading.Event(), threading.Event()
         self.place._write = lambda *_: (begun.set(), proceed.wait(TIME_LIMIT))
         self.receive(self.HELLO)
@@ -312,7 +316,7 @@ class UntrustedRemoteHost(unittest.TestCase):
 
     def test_request_for_a_remote_file_times_out(self):
         self.receive(self.HELLO, self.SERVES)
-        with unittest.mock.patch.object(places, "FETCH_TIMEOUT", 0.1):
+        with unittest.mock.patch.object(place_connection, "FETCH_TIMEOUT", 0.1):
             for said in ("it has not sent node1.log within", "which was requested before"):
                 with self.assertRaisesRegex(LabError, said):
                     self.place.fetch("node1.log")
@@ -341,7 +345,7 @@ class UntrustedRemoteHost(unittest.TestCase):
         with near, far:
             near.sendall(b"".join(json.dumps(request).encode() + b"\n" for request, _ in exchanges))
             near.shutdown(socket.SHUT_WR)
-            places.ControlProxy(self.place, far, stream).serve()
+            place_server.ControlProxy(self.place, far, stream).serve()
             far.shutdown(socket.SHUT_RDWR)
             return [json.loads(line) for line in near.makefile("rb")]
 
@@ -379,7 +383,7 @@ class UntrustedRemoteHost(unittest.TestCase):
             frames = [process.HEADER.pack(4, 0, process.EXIT) + struct.pack("<I", status)]
             stream = types.SimpleNamespace(send=lambda data: None, receive=lambda size=0, frames=frames: frames.pop(0) if frames else b"", close=lambda: None)
             self.place.streams.open = lambda name, stream=stream: stream
-            guest = places.RemoteGuest("node1", self.place)
+            guest = place_guest.RemoteGuest("node1", self.place)
             program = guest.start_program(["true"])
             with contextlib.nullcontext() if valid else self.assertRaisesRegex(LabError, "the exit status 256"):
                 guest.wait_for_event("its end", lambda program=program: program.status is not None, TIME_LIMIT)
@@ -390,8 +394,8 @@ class UntrustedRemoteHost(unittest.TestCase):
         lab = self.lab()
         answers = {"a": [20000], "b": [20001, 20001, 20002], "c": [20000]}
         for number, (name, address) in enumerate((("a", "127.0.0.1"), ("b", "127.0.0.1"), ("c", "192.0.2.1"))):
-            plan = places.PlannedPlace(name, None, None, 2, frozenset(), False)
-            place = places.Place(number, plan, "host", None, lab._changed, None, None, self.folder)
+            plan = place_plan.PlannedPlace(name, None, None, 2, frozenset(), False)
+            place = place_connection.Place(number, plan, "host", None, lab._changed, None, None, self.folder)
             place.hello = {"address": None}
             place.send = lambda message, place=place: setattr(place, "port", answers[place.name].pop(0))
             lab.places.append(place)
@@ -404,7 +408,7 @@ class UntrustedRemoteHost(unittest.TestCase):
         self.assertEqual(peers, ["a=127.0.0.1:20010", "b=127.0.0.1:20001", "c=192.0.2.1:20000"])
 
     def read_plan(self, **more):
-        return places.read_plan(json.dumps({"places": [{"name": "a", "address": None, "switches": [], "hosts": [], "trunks": [{"link": "s1/1-s2/1", "role": "listens", "port": None}], **more}]}))[0]
+        return place_plan.read_plan(json.dumps({"places": [{"name": "a", "address": None, "switches": [], "hosts": [], "trunks": [{"link": "s1/1-s2/1", "role": "listens", "port": None}], **more}]}))[0]
 
     def test_address_of_a_lab_part_and_its_tcp_port_are_optional(self):
         for address, found in ((None, (None, None)), ("192.0.2.1", ("192.0.2.1", None)), ("[fd00::1]", ("fd00::1", None)), ("[fd00::1]:9", ("fd00::1", 9))):
