@@ -339,7 +339,7 @@ u64 duplicates(const Node &node)
  * Every message in every state: a valid message changes the state and is reported once. An invalid
  * one does neither.
  */
-void cm_02_only_messages_valid_in_a_state_change_the_state_of_an_id(Test &test)
+void cm_02_message_changes_the_state_of_an_id_only_if_valid_in_that_state(Test &test)
 {
 	Boxed<Walk> walk;
 	ASSERT_TRUE(walk.ok());
@@ -600,7 +600,7 @@ void cm_11_device_removal_is_the_last_event_of_an_id(Test &test)
 } // namespace
 
 CARD_SUITE(cm_states, KUNIT_CASE(cm_02_id_state_transitions_match_the_specification),
-	   KUNIT_CASE(cm_02_only_messages_valid_in_a_state_change_the_state_of_an_id),
+	   KUNIT_CASE(cm_02_message_changes_the_state_of_an_id_only_if_valid_in_that_state),
 	   KUNIT_CASE(cm_02_messages_with_unknown_communication_ids_are_ignored),
 	   KUNIT_CASE(cm_02_messages_from_a_third_node_are_ignored),
 	   KUNIT_CASE(cm_10_lap_with_invalid_path_is_passed_to_the_consumer),

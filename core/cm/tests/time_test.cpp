@@ -215,7 +215,7 @@ void cm_04_lost_messages_are_retransmitted(Test &test)
  * A repeated REP means that the RTU was lost: the RTU is sent again unchanged. A repeated REQ gets
  * the same MRA.
  */
-void cm_05_duplicate_rep_and_req_are_answered_again(Test &test)
+void cm_05_duplicate_rep_gets_the_same_rtu_and_duplicate_req_the_same_mra(Test &test)
 {
 	Boxed<Alone> alone;
 	ASSERT_TRUE(alone.ok());
@@ -331,7 +331,7 @@ void cm_05_rep_with_a_qpn_in_use_is_rejected(Test &test)
 }
 
 /* If a response could not be sent, the next repetition of the REP causes it to be sent again. */
-void cm_05_duplicate_rep_is_answered_by_the_mra_again_if_sending_the_rtu_failed(Test &test)
+void cm_05_mra_is_resent_for_a_duplicate_rep_if_the_rtu_could_not_be_sent(Test &test)
 {
 	Boxed<Alone> alone;
 	ASSERT_TRUE(alone.ok());
@@ -386,7 +386,8 @@ void cm_01_rep_without_a_qpn_is_dropped_as_malformed(Test &test)
  * After a REQ has been rejected as stale, timewait lasts as long as its path requires: 2^19 * 4.096
  * us = 2.1 s.
  */
-void cm_06_timewait_after_a_stale_connection_rej_lasts_as_long_as_the_path_requires(Test &test)
+void cm_06_timewait_after_a_stale_connection_rej_lasts_at_least_twice_the_packet_lifetime(
+	Test &test)
 {
 	Boxed<Alone> alone;
 	ASSERT_TRUE(alone.ok());
@@ -422,7 +423,7 @@ void cm_12_messages_dropped_for_lack_of_memory_are_not_counted_as_malformed(Test
  * Every reject reason arrives unchanged with its information and private data, before and after the
  * REP, and has a text.
  */
-void cm_06_each_rej_reason_is_reported_to_the_peer(Test &test)
+void cm_06_each_rej_reason_reaches_the_peer_with_the_given_ari_and_private_data(Test &test)
 {
 	for (int reason = IB_CM_REJ_NO_QP; reason <= IB_CM_REJ_VENDOR_OPTION_NOT_SUPPORTED;
 	     reason++) {
@@ -504,15 +505,16 @@ CARD_SUITE(
 	KUNIT_CASE(cm_04_mra_extends_the_timeout_of_each_retry),
 	KUNIT_CASE(cm_04_mra_extends_a_timeout_by_at_most_90_seconds),
 	KUNIT_CASE(cm_04_lost_messages_are_retransmitted),
-	KUNIT_CASE(cm_05_duplicate_rep_and_req_are_answered_again),
+	KUNIT_CASE(cm_05_duplicate_rep_gets_the_same_rtu_and_duplicate_req_the_same_mra),
 	KUNIT_CASE(cm_05_repeated_dreq_gets_a_drep_even_after_its_cm_id_was_destroyed),
 	KUNIT_CASE(cm_05_dreq_with_a_qpn_other_than_that_of_the_connection_is_ignored),
 	KUNIT_CASE(cm_05_second_req_from_a_connected_qp_is_rejected_and_closes_the_old_connection),
 	KUNIT_CASE(cm_05_rep_with_a_qpn_in_use_is_rejected),
-	KUNIT_CASE(cm_05_duplicate_rep_is_answered_by_the_mra_again_if_sending_the_rtu_failed),
+	KUNIT_CASE(cm_05_mra_is_resent_for_a_duplicate_rep_if_the_rtu_could_not_be_sent),
 	KUNIT_CASE(cm_05_connection_is_closed_even_if_its_dreq_cannot_be_sent),
 	KUNIT_CASE(cm_01_rep_without_a_qpn_is_dropped_as_malformed),
-	KUNIT_CASE(cm_06_timewait_after_a_stale_connection_rej_lasts_as_long_as_the_path_requires),
+	KUNIT_CASE(
+		cm_06_timewait_after_a_stale_connection_rej_lasts_at_least_twice_the_packet_lifetime),
 	KUNIT_CASE(cm_12_messages_dropped_for_lack_of_memory_are_not_counted_as_malformed),
-	KUNIT_CASE(cm_06_each_rej_reason_is_reported_to_the_peer),
+	KUNIT_CASE(cm_06_each_rej_reason_reaches_the_peer_with_the_given_ari_and_private_data),
 	KUNIT_CASE(cm_06_invalid_req_is_rejected_with_the_matching_rej_reason));

@@ -33,7 +33,7 @@ void amount_taken_from_a_budget_never_exceeds_its_limit(kern::kunit::Test &test)
 }
 
 /* A charge is returned once, by its last owner. A lost charge is not returned. */
-void budget_charge_is_released_exactly_once_after_a_move(kern::kunit::Test &test)
+void moved_budget_charge_is_released_exactly_once(kern::kunit::Test &test)
 {
 	kern::Budget budget(2, -ENOMEM);
 	kern::BudgetCharge kept;
@@ -54,4 +54,4 @@ void budget_charge_is_released_exactly_once_after_a_move(kern::kunit::Test &test
 } // namespace
 
 KUNIT_SUITE(kern_budget, KUNIT_CASE(amount_taken_from_a_budget_never_exceeds_its_limit),
-	    KUNIT_CASE(budget_charge_is_released_exactly_once_after_a_move));
+	    KUNIT_CASE(moved_budget_charge_is_released_exactly_once));

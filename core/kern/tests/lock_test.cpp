@@ -98,7 +98,7 @@ void irq_guard_restores_the_interrupt_state(kern::kunit::Test &test)
 }
 
 /* The data of a Locked are accessed under the lock, and with() returns the result of its body. */
-void locked_with_calls_its_function_under_the_lock(kern::kunit::Test &test)
+void function_that_accesses_locked_data_runs_under_the_lock(kern::kunit::Test &test)
 {
 	kern::Locked<int, kern::IrqSpinLock> number(KERN_LOCK_CLASS("test.locked"), 5);
 	bool off = false;
@@ -183,5 +183,5 @@ KUNIT_SUITE(kern_lock, KUNIT_CASE(lock_13_allocations_under_a_noio_mutex_do_no_i
 	    KUNIT_CASE(irq_lock_is_exclusive), KUNIT_CASE(mutex_is_exclusive),
 	    KUNIT_CASE(rw_lock_has_one_writer_at_a_time),
 	    KUNIT_CASE(irq_guard_restores_the_interrupt_state),
-	    KUNIT_CASE(locked_with_calls_its_function_under_the_lock),
+	    KUNIT_CASE(function_that_accesses_locked_data_runs_under_the_lock),
 	    KUNIT_CASE(readers_share_a_lock_and_trylock_of_a_held_mutex_fails));

@@ -12,7 +12,8 @@ namespace
 {
 
 /* Each complete() wakes one waiter; complete_all() wakes all. */
-void each_complete_wakes_one_waiter(kern::kunit::Test &test)
+void each_call_of_complete_wakes_one_waiter_and_complete_all_wakes_all_waiters(
+	kern::kunit::Test &test)
 {
 	kern::Completion completion;
 	EXPECT_FALSE(completion.done());
@@ -70,7 +71,7 @@ void wait_queue_loses_no_wake_up(kern::kunit::Test &test)
 }
 
 /* A wait does not time out before its time. */
-void wait_returns_false_no_earlier_than_its_timeout(kern::kunit::Test &test)
+void timed_wait_does_not_return_false_before_the_timeout_has_elapsed(kern::kunit::Test &test)
 {
 	kern::WaitQueue queue(KERN_LOCK_CLASS("test.timeout"));
 	/*
@@ -86,6 +87,7 @@ void wait_returns_false_no_earlier_than_its_timeout(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(kern_wait, KUNIT_CASE(each_complete_wakes_one_waiter),
+KUNIT_SUITE(kern_wait,
+	    KUNIT_CASE(each_call_of_complete_wakes_one_waiter_and_complete_all_wakes_all_waiters),
 	    KUNIT_CASE(wait_queue_loses_no_wake_up),
-	    KUNIT_CASE(wait_returns_false_no_earlier_than_its_timeout));
+	    KUNIT_CASE(timed_wait_does_not_return_false_before_the_timeout_has_elapsed));

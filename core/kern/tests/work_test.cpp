@@ -110,7 +110,7 @@ void delayed_work_runs_after_its_delay(kern::kunit::Test &test)
  * A work item allocates without I/O, because I/O that frees memory may itself wait for the work
  * item.
  */
-void lock_13_work_items_allocate_without_io(kern::kunit::Test &test)
+void lock_13_work_items_run_in_memalloc_noio_context(kern::kunit::Test &test)
 {
 	struct Allocating {
 		void run() { without_io = kern_noio(); }
@@ -133,7 +133,7 @@ void lock_13_work_items_allocate_without_io(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(kern_work, KUNIT_CASE(lock_13_work_items_allocate_without_io),
+KUNIT_SUITE(kern_work, KUNIT_CASE(lock_13_work_items_run_in_memalloc_noio_context),
 	    KUNIT_CASE(queued_work_runs_once_before_flush_returns),
 	    KUNIT_CASE(ordered_workqueue_runs_work_items_in_queueing_order),
 	    KUNIT_CASE(delayed_work_runs_after_its_delay));

@@ -127,7 +127,7 @@ void sa_functions_return_enomem_if_any_allocation_fails(Test &test)
  * reassembly, ACKs, responses of the stack itself, and what the hardware needs. The send completes
  * once, with any status, and the next exchange succeeds.
  */
-void mad_exchange_succeeds_after_any_failed_allocation(Test &test)
+void mad_exchange_succeeds_after_an_exchange_in_which_any_allocation_failed(Test &test)
 {
 	constexpr u8 method = 0x14;
 	Node a{1}, b{2};
@@ -228,6 +228,6 @@ void client_registration_fails_or_omits_the_device_if_an_allocation_fails(Test &
 
 CARD_SUITE(mad_allocation, KUNIT_CASE(mad_functions_return_enomem_if_any_allocation_fails),
 	   KUNIT_CASE(sa_functions_return_enomem_if_any_allocation_fails),
-	   KUNIT_CASE(mad_exchange_succeeds_after_any_failed_allocation),
+	   KUNIT_CASE(mad_exchange_succeeds_after_an_exchange_in_which_any_allocation_failed),
 	   KUNIT_CASE(device_registration_fails_or_omits_mad_support_if_an_allocation_fails),
 	   KUNIT_CASE(client_registration_fails_or_omits_the_device_if_an_allocation_fails));

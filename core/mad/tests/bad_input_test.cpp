@@ -348,7 +348,7 @@ void mgmt_03_invalid_agent_registrations_are_rejected(Test &test)
  * Sends that are inconsistent, or do not match their agent or class, are refused before anything is
  * sent, together with the rest of their list.
  */
-void mgmt_03_invalid_send_and_the_sends_after_it_in_its_list_are_rejected(Test &test)
+void mgmt_03_invalid_send_and_all_later_sends_of_the_posted_list_are_rejected(Test &test)
 {
 	Scene scene;
 	ASSERT_TRUE(scene.ok());
@@ -526,7 +526,7 @@ SOFT_SUITES(
 	KUNIT_CASE(mgmt_03_flood_of_mads_uses_no_more_buffers_than_the_receive_queue_has),
 	KUNIT_CASE(mgmt_12_mad_bursts_are_received_while_a_handler_is_blocked),
 	KUNIT_CASE(mgmt_03_invalid_agent_registrations_are_rejected),
-	KUNIT_CASE(mgmt_03_invalid_send_and_the_sends_after_it_in_its_list_are_rejected),
+	KUNIT_CASE(mgmt_03_invalid_send_and_all_later_sends_of_the_posted_list_are_rejected),
 	KUNIT_CASE(mgmt_03_mads_from_a_multicast_lid_are_dropped),
 	KUNIT_CASE(mgmt_03_no_mad_resources_are_created_for_an_rnic),
 	KUNIT_CASE(mgmt_03_agent_registration_fails_on_ports_without_mad_support),

@@ -69,7 +69,7 @@ void mgmt_03_rmpp_sender_sends_at_most_its_own_maximum_window(Test &test)
 }
 
 /* Without an ACK, the sender continues with the first segment that is not acknowledged. */
-void mgmt_03_rmpp_sender_resumes_after_the_last_acked_segment(Test &test)
+void mgmt_03_rmpp_sender_resends_from_the_first_unacked_segment_if_no_ack_arrives(Test &test)
 {
 	RmppSender sender(8);
 	std::uint8_t status = 0;
@@ -88,7 +88,7 @@ void mgmt_03_rmpp_sender_resumes_after_the_last_acked_segment(Test &test)
 	EXPECT_EQ(sender.next(), 8u);
 }
 
-void mgmt_03_rmpp_sender_reports_invalid_acks_as_violations(Test &test)
+void mgmt_03_rmpp_sender_rejects_invalid_acks_with_the_matching_rmpp_status(Test &test)
 {
 	std::uint8_t status = 0;
 	RmppSender sender(4);
@@ -106,7 +106,7 @@ void mgmt_03_rmpp_sender_reports_invalid_acks_as_violations(Test &test)
  * Segments are accepted in order. The first one, the last of a window and the last of the message
  * are acknowledged.
  */
-void mgmt_03_rmpp_receiver_accepts_segments_in_order(Test &test)
+void mgmt_03_rmpp_receiver_completes_a_message_whose_segments_arrive_in_order(Test &test)
 {
 	RmppReceiver receiver;
 
@@ -144,7 +144,7 @@ void mgmt_03_rmpp_receiver_drops_out_of_order_segments(Test &test)
 	EXPECT_TRUE(receiver.complete());
 }
 
-void mgmt_03_rmpp_receiver_rejects_invalid_segments_with_a_status(Test &test)
+void mgmt_03_rmpp_receiver_rejects_invalid_segments_with_the_matching_rmpp_status(Test &test)
 {
 	const auto status_of = [](const ib::RmppHeader &header) {
 		return RmppReceiver().on_data(header, 4).status;
@@ -168,10 +168,11 @@ void mgmt_03_rmpp_receiver_rejects_invalid_segments_with_a_status(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(mad_rmpp, KUNIT_CASE(mgmt_03_rmpp_sender_sends_no_segment_beyond_the_receivers_window),
-	    KUNIT_CASE(mgmt_03_rmpp_sender_sends_at_most_its_own_maximum_window),
-	    KUNIT_CASE(mgmt_03_rmpp_sender_resumes_after_the_last_acked_segment),
-	    KUNIT_CASE(mgmt_03_rmpp_sender_reports_invalid_acks_as_violations),
-	    KUNIT_CASE(mgmt_03_rmpp_receiver_accepts_segments_in_order),
-	    KUNIT_CASE(mgmt_03_rmpp_receiver_drops_out_of_order_segments),
-	    KUNIT_CASE(mgmt_03_rmpp_receiver_rejects_invalid_segments_with_a_status));
+KUNIT_SUITE(
+	mad_rmpp, KUNIT_CASE(mgmt_03_rmpp_sender_sends_no_segment_beyond_the_receivers_window),
+	KUNIT_CASE(mgmt_03_rmpp_sender_sends_at_most_its_own_maximum_window),
+	KUNIT_CASE(mgmt_03_rmpp_sender_resends_from_the_first_unacked_segment_if_no_ack_arrives),
+	KUNIT_CASE(mgmt_03_rmpp_sender_rejects_invalid_acks_with_the_matching_rmpp_status),
+	KUNIT_CASE(mgmt_03_rmpp_receiver_completes_a_message_whose_segments_arrive_in_order),
+	KUNIT_CASE(mgmt_03_rmpp_receiver_drops_out_of_order_segments),
+	KUNIT_CASE(mgmt_03_rmpp_receiver_rejects_invalid_segments_with_the_matching_rmpp_status));

@@ -68,7 +68,8 @@ void mgmt_04_process_mad_of_a_switch_gets_the_ingress_port(Test &test)
 }
 
 /* An agent of weft replies for a switch whose device has none. */
-void mgmt_04_mad_agent_replies_for_a_switch_without_an_sma(Test &test)
+void mgmt_04_mad_agent_registered_on_switch_port_0_answers_smps_if_process_mad_is_missing(
+	Test &test)
 {
 	Line line(nullptr);
 	ASSERT_TRUE(line.ok());
@@ -166,7 +167,8 @@ void mgmt_04_switch_drops_forwarded_smps_when_out_of_memory(Test &test)
 SOFT_SUITES(
 	mad_smi_switch, KUNIT_CASE(mgmt_04_switch_forwards_directed_route_smps),
 	KUNIT_CASE(mgmt_04_process_mad_of_a_switch_gets_the_ingress_port),
-	KUNIT_CASE(mgmt_04_mad_agent_replies_for_a_switch_without_an_sma),
+	KUNIT_CASE(
+		mgmt_04_mad_agent_registered_on_switch_port_0_answers_smps_if_process_mad_is_missing),
 	KUNIT_CASE(
 		mgmt_04_smps_sent_by_an_sm_on_a_switch_reach_the_switch_and_nodes_behind_its_ports),
 	KUNIT_CASE(mgmt_04_switch_forwards_smps_by_lid_after_the_directed_part),

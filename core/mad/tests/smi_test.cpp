@@ -140,7 +140,7 @@ void mgmt_04_device_replies_to_local_and_remote_smps(Test &test)
 	ask(test, near, {.hops = 1});
 }
 
-void mgmt_04_mad_agent_replies_to_smps_if_the_device_does_not(Test &test)
+void mgmt_04_registered_mad_agent_answers_smps_that_process_mad_does_not_answer(Test &test)
 {
 	Device near({.lid = 1}), far({.lid = 2});
 	ASSERT_TRUE(near.ok() && far.ok());
@@ -237,5 +237,5 @@ SOFT_SUITES(mad_smi, KUNIT_CASE(mgmt_04_smp_returns_along_the_directed_route),
 	    KUNIT_CASE(mgmt_04_invalid_directed_routes_are_discarded),
 	    KUNIT_CASE(mgmt_04_directed_route_may_follow_a_lid_routed_part),
 	    KUNIT_CASE(mgmt_04_device_replies_to_local_and_remote_smps),
-	    KUNIT_CASE(mgmt_04_mad_agent_replies_to_smps_if_the_device_does_not),
+	    KUNIT_CASE(mgmt_04_registered_mad_agent_answers_smps_that_process_mad_does_not_answer),
 	    KUNIT_CASE(mgmt_04_response_to_a_zero_hop_smp_from_the_wire_is_sent_to_the_wire));

@@ -85,7 +85,7 @@ void rcm_17_id_uses_addresses_of_its_namespace(Test &test)
 	EXPECT_EQ(rdma_bind_addr(end.id, &at), -EADDRNOTAVAIL);
 }
 
-void rcm_17_namespaces_have_separate_ports(Test &test)
+void rcm_17_port_numbers_are_allocated_separately_in_each_namespace(Test &test)
 {
 	Boxed<Namespaces> there;
 	ASSERT_TRUE(there.there() && there->ok());
@@ -118,7 +118,7 @@ void rcm_17_namespaces_have_separate_ports(Test &test)
 }
 
 /* A port number that programs share counts until the last ID has released it. */
-void rcm_17_port_shared_by_several_ids_counts_as_one_used_port(Test &test)
+void rcm_17_port_shared_by_reuseaddr_ids_counts_once_towards_the_namespace_port_limit(Test &test)
 {
 	Boxed<Namespaces> there;
 	ASSERT_TRUE(there.there() && there->ok());
@@ -260,10 +260,12 @@ void rcm_17_namespace_is_referenced_while_it_has_ids(Test &test)
 
 } // namespace
 
-SOFT_SUITES(rdma_cm_namespaces, KUNIT_CASE(rcm_17_id_uses_addresses_of_its_namespace),
-	    KUNIT_CASE(rcm_17_namespaces_have_separate_ports),
-	    KUNIT_CASE(rcm_17_port_shared_by_several_ids_counts_as_one_used_port),
-	    KUNIT_CASE(rcm_17_requests_reach_listeners_of_their_namespace),
-	    KUNIT_CASE(rcm_17_id_uses_no_device_of_another_namespace),
-	    KUNIT_CASE(rcm_17_neighbour_updates_wake_only_ids_of_their_namespace),
-	    KUNIT_CASE(rcm_17_namespace_is_referenced_while_it_has_ids));
+SOFT_SUITES(
+	rdma_cm_namespaces, KUNIT_CASE(rcm_17_id_uses_addresses_of_its_namespace),
+	KUNIT_CASE(rcm_17_port_numbers_are_allocated_separately_in_each_namespace),
+	KUNIT_CASE(
+		rcm_17_port_shared_by_reuseaddr_ids_counts_once_towards_the_namespace_port_limit),
+	KUNIT_CASE(rcm_17_requests_reach_listeners_of_their_namespace),
+	KUNIT_CASE(rcm_17_id_uses_no_device_of_another_namespace),
+	KUNIT_CASE(rcm_17_neighbour_updates_wake_only_ids_of_their_namespace),
+	KUNIT_CASE(rcm_17_namespace_is_referenced_while_it_has_ids));

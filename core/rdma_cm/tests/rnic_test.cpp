@@ -48,7 +48,8 @@ struct Rnics {
  * A driver delivers a request and then fails: the request's handler waits for a lock that the
  * listener holds.
  */
-void rcm_08_rdma_listen_returns_if_the_driver_delivers_a_request_and_then_fails(Test &test)
+void rcm_08_rdma_listen_does_not_deadlock_if_the_driver_delivers_a_request_and_then_fails(
+	Test &test)
 {
 	Boxed<Rnics> rnics;
 	ASSERT_TRUE(rnics.there() && rnics->ok());
@@ -78,7 +79,7 @@ void rcm_08_iwarp_requests_without_a_remote_address_are_rejected(Test &test)
 /*
  * An RNIC that does not respond delays only operations on the port number for which it was called.
  */
-void rcm_18_unresponsive_rnic_delays_only_calls_for_the_same_port_number(Test &test)
+void rcm_18_unresponsive_rnic_delays_only_calls_for_the_same_tcp_port(Test &test)
 {
 	Boxed<Rnics> rnics;
 	Boxed<Ends<1>> one;
@@ -235,10 +236,12 @@ void iwcm_04_qp_destroy_waits_until_the_connect_method_of_the_driver_returns(Tes
 
 } // namespace
 
-KUNIT_SUITE(rdma_cm_rnics,
-	    KUNIT_CASE(rcm_08_rdma_listen_returns_if_the_driver_delivers_a_request_and_then_fails),
-	    KUNIT_CASE(rcm_18_unresponsive_rnic_delays_only_calls_for_the_same_port_number),
-	    KUNIT_CASE(rcm_18_device_removal_waits_until_the_listen_method_of_the_driver_returns),
-	    KUNIT_CASE(rcm_18_wildcard_listen_succeeds_although_listening_on_one_device_fails),
-	    KUNIT_CASE(iwcm_04_qp_destroy_waits_until_the_connect_method_of_the_driver_returns),
-	    KUNIT_CASE(rcm_08_iwarp_requests_without_a_remote_address_are_rejected));
+KUNIT_SUITE(
+	rdma_cm_rnics,
+	KUNIT_CASE(
+		rcm_08_rdma_listen_does_not_deadlock_if_the_driver_delivers_a_request_and_then_fails),
+	KUNIT_CASE(rcm_18_unresponsive_rnic_delays_only_calls_for_the_same_tcp_port),
+	KUNIT_CASE(rcm_18_device_removal_waits_until_the_listen_method_of_the_driver_returns),
+	KUNIT_CASE(rcm_18_wildcard_listen_succeeds_although_listening_on_one_device_fails),
+	KUNIT_CASE(iwcm_04_qp_destroy_waits_until_the_connect_method_of_the_driver_returns),
+	KUNIT_CASE(rcm_08_iwarp_requests_without_a_remote_address_are_rejected));

@@ -81,7 +81,7 @@ void ucm_reports_the_oldest_event_first(Test &test)
  * A program that repeats calls without reading events is refused. Events that occur by themselves
  * have a limit beyond that.
  */
-void ucm_refuses_calls_while_too_many_events_are_unread(Test &test)
+void ucm_refuses_resolve_and_set_path_calls_while_too_many_events_are_unread(Test &test)
 {
 	Bench bench;
 	Program program(bench);
@@ -275,7 +275,7 @@ void ucm_reports_multicast_events_with_the_id_and_uid_of_the_membership(Test &te
 } // namespace
 
 KUNIT_SUITE(ucm_events, KUNIT_CASE(ucm_reports_the_oldest_event_first),
-	    KUNIT_CASE(ucm_refuses_calls_while_too_many_events_are_unread),
+	    KUNIT_CASE(ucm_refuses_resolve_and_set_path_calls_while_too_many_events_are_unread),
 	    KUNIT_CASE(ucm_reports_connection_requests_with_a_new_id),
 	    KUNIT_CASE(ucm_limits_the_number_of_unread_connection_requests),
 	    KUNIT_CASE(ucm_reports_multicast_events_with_the_id_and_uid_of_the_membership));

@@ -93,7 +93,8 @@ void lock_08_functions_that_need_process_context_check_the_context(kern::kunit::
  * An unregistration from within a callback that would wait for itself is reported and refused: the
  * device and the client stay registered.
  */
-void lock_08_unregistration_within_a_client_callback_is_refused(kern::kunit::Test &test)
+void lock_08_unregistering_a_device_or_client_within_a_client_callback_is_refused(
+	kern::kunit::Test &test)
 {
 	First::reset();
 	Second::reset();
@@ -210,9 +211,10 @@ void lock_11_device_is_not_registered_if_an_allocation_fails(kern::kunit::Test &
 
 } // namespace
 
-KUNIT_SUITE(core_registry_contract,
-	    KUNIT_CASE(lock_08_functions_that_need_process_context_check_the_context),
-	    KUNIT_CASE(lock_08_unregistration_within_a_client_callback_is_refused),
-	    KUNIT_CASE(lock_08_lockdep_treats_the_device_as_locked_in_client_callbacks),
-	    KUNIT_CASE(lock_11_client_is_not_registered_if_an_allocation_fails),
-	    KUNIT_CASE(lock_11_device_is_not_registered_if_an_allocation_fails));
+KUNIT_SUITE(
+	core_registry_contract,
+	KUNIT_CASE(lock_08_functions_that_need_process_context_check_the_context),
+	KUNIT_CASE(lock_08_unregistering_a_device_or_client_within_a_client_callback_is_refused),
+	KUNIT_CASE(lock_08_lockdep_treats_the_device_as_locked_in_client_callbacks),
+	KUNIT_CASE(lock_11_client_is_not_registered_if_an_allocation_fails),
+	KUNIT_CASE(lock_11_device_is_not_registered_if_an_allocation_fails));

@@ -87,7 +87,7 @@ void event_01_every_event_has_a_distinct_name(kern::kunit::Test &test)
 }
 
 /* Events of a CQ, a QP or an SRQ reach its own handler, before dispatch returns, and no other. */
-void event_02_affiliated_event_reaches_only_its_objects_handler(kern::kunit::Test &test)
+void event_02_affiliated_event_reaches_only_the_handler_of_its_cq_qp_or_srq(kern::kunit::Test &test)
 {
 	struct Recorder {
 		static void event(ib_event *event, void *context)
@@ -144,7 +144,8 @@ void event_02_affiliated_event_reaches_only_its_objects_handler(kern::kunit::Tes
  * Every registered handler of the device gets every unaffiliated event, and handlers of other
  * devices do not.
  */
-void event_02_unaffiliated_event_reaches_every_device_handler(kern::kunit::Test &test)
+void event_02_unaffiliated_event_reaches_all_handlers_registered_for_its_device(
+	kern::kunit::Test &test)
 {
 	FakeDeviceOwner device, other;
 	auto made = kern::make_array<Listener>(kern::Gfp::kernel, 3);
@@ -331,8 +332,8 @@ void events_of_unregistered_devices_are_dropped(kern::kunit::Test &test)
 } // namespace
 
 KUNIT_SUITE(core_events, KUNIT_CASE(event_01_every_event_has_a_distinct_name),
-	    KUNIT_CASE(event_02_affiliated_event_reaches_only_its_objects_handler),
-	    KUNIT_CASE(event_02_unaffiliated_event_reaches_every_device_handler),
+	    KUNIT_CASE(event_02_affiliated_event_reaches_only_the_handler_of_its_cq_qp_or_srq),
+	    KUNIT_CASE(event_02_unaffiliated_event_reaches_all_handlers_registered_for_its_device),
 	    KUNIT_CASE(event_02_port_cache_is_refreshed_before_event_handlers_run),
 	    KUNIT_CASE(event_03_handlers_get_events_in_dispatch_order),
 	    KUNIT_CASE(event_03_lock_12_event_handler_does_not_run_after_its_unregistration),

@@ -91,7 +91,7 @@ void umad_reports_send_status_even_if_too_many_mads_are_unread(Test &test)
 }
 
 /* A request counts as pending until the program has read its outcome. */
-void umad_request_counts_as_pending_until_its_result_is_read(Test &test)
+void umad_request_counts_towards_the_pending_limit_until_its_result_is_read(Test &test)
 {
 	Bench bench;
 	ASSERT_TRUE(bench.ok());
@@ -115,4 +115,4 @@ void umad_request_counts_as_pending_until_its_result_is_read(Test &test)
 } // namespace
 
 CARD_SUITE(umad_unread, KUNIT_CASE(umad_reports_send_status_even_if_too_many_mads_are_unread),
-	   KUNIT_CASE(umad_request_counts_as_pending_until_its_result_is_read));
+	   KUNIT_CASE(umad_request_counts_towards_the_pending_limit_until_its_result_is_read));

@@ -95,7 +95,8 @@ void user_can_allocate_at_most_half_of_the_memory_keys(kern::kunit::Test &test)
 	try_bound<Mr, Mw>(test, &Pools::keys, &Share::keys);
 }
 
-void user_can_allocate_at_most_half_of_the_queues(kern::kunit::Test &test)
+void user_can_allocate_at_most_half_of_the_cqs_half_of_the_srqs_and_half_of_the_qps(
+	kern::kunit::Test &test)
 {
 	try_bound<test::Cq>(test, &Pools::cqs, &Share::cqs);
 	/* The card uses a CQ for each XRC domain, too. */
@@ -235,11 +236,12 @@ void uverbs_files_of_one_user_share_an_object_quota(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(uverbs_shares, KUNIT_CASE(user_can_allocate_at_most_half_of_the_pds),
-	    KUNIT_CASE(user_can_allocate_at_most_half_of_the_address_handles),
-	    KUNIT_CASE(user_can_allocate_at_most_half_of_the_memory_keys),
-	    KUNIT_CASE(user_can_allocate_at_most_half_of_the_queues),
-	    KUNIT_CASE(object_limits_come_from_the_device_attributes),
-	    KUNIT_CASE(reserved_objects_are_available_only_to_root_and_the_kernel),
-	    KUNIT_CASE(user_can_attach_at_most_half_of_the_qps_that_a_multicast_group_can_hold),
-	    KUNIT_CASE(uverbs_files_of_one_user_share_an_object_quota));
+KUNIT_SUITE(
+	uverbs_shares, KUNIT_CASE(user_can_allocate_at_most_half_of_the_pds),
+	KUNIT_CASE(user_can_allocate_at_most_half_of_the_address_handles),
+	KUNIT_CASE(user_can_allocate_at_most_half_of_the_memory_keys),
+	KUNIT_CASE(user_can_allocate_at_most_half_of_the_cqs_half_of_the_srqs_and_half_of_the_qps),
+	KUNIT_CASE(object_limits_come_from_the_device_attributes),
+	KUNIT_CASE(reserved_objects_are_available_only_to_root_and_the_kernel),
+	KUNIT_CASE(user_can_attach_at_most_half_of_the_qps_that_a_multicast_group_can_hold),
+	KUNIT_CASE(uverbs_files_of_one_user_share_an_object_quota));

@@ -87,7 +87,7 @@ void mgmt_06_connected_qp_uses_the_address_and_psns_of_its_attributes(Test &test
  * A static rate is optional in an address; without one, the port's own rate applies. An address
  * handle, and a connected QP, keep the rate. An undefined rate is refused.
  */
-void mgmt_05_defined_static_rates_are_stored_and_undefined_rates_refused(Test &test)
+void mgmt_05_ah_and_qp_keep_defined_static_rates_and_undefined_rates_are_refused(Test &test)
 {
 	Device device({.lid = 1});
 	ASSERT_TRUE(device.ok());
@@ -313,7 +313,7 @@ void multicast_datagrams_reach_only_qps_attached_to_the_group(Test &test)
 
 SOFT_SUITES(verbs_address,
 	    KUNIT_CASE(mgmt_06_connected_qp_uses_the_address_and_psns_of_its_attributes),
-	    KUNIT_CASE(mgmt_05_defined_static_rates_are_stored_and_undefined_rates_refused),
+	    KUNIT_CASE(mgmt_05_ah_and_qp_keep_defined_static_rates_and_undefined_rates_are_refused),
 	    KUNIT_CASE(mgmt_11_only_defined_path_mtus_are_accepted),
 	    KUNIT_CASE(mgmt_07_datagram_completion_reports_the_senders_address),
 	    KUNIT_CASE(ah_is_built_from_a_received_grh),

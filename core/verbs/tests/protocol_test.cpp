@@ -233,7 +233,8 @@ void iwarp_qp_rejects_infiniband_attributes(Test &test)
  * A QP without a stream is not connected. Messages use the stream, and its end is an error for both
  * sides.
  */
-void iwarp_qp_without_a_stream_cannot_connect_and_stream_close_flushes_requests(Test &test)
+void iwarp_qp_cannot_enter_rts_without_a_stream_and_stream_close_flushes_requests_of_the_peer(
+	Test &test)
 {
 	Rnic device;
 	ASSERT_TRUE(device.ok());
@@ -418,11 +419,13 @@ void device_with_a_port_protocol_that_does_not_match_its_node_type_is_refused(Te
 
 } // namespace
 
-SOFT_SUITES(weft_verbs_protocol, KUNIT_CASE(iwarp_device_registers_without_gids_and_pkeys),
-	    KUNIT_CASE(iwarp_device_rejects_address_handles),
-	    KUNIT_CASE(iwarp_supports_only_rc_queue_pairs),
-	    KUNIT_CASE(iwarp_qp_transitions_match_the_rdma_verbs_specification),
-	    KUNIT_CASE(iwarp_qp_rejects_infiniband_attributes),
-	    KUNIT_CASE(iwarp_qp_without_a_stream_cannot_connect_and_stream_close_flushes_requests),
-	    KUNIT_CASE(iwarp_send_without_a_posted_receive_terminates_the_stream),
-	    KUNIT_CASE(device_with_a_port_protocol_that_does_not_match_its_node_type_is_refused));
+SOFT_SUITES(
+	weft_verbs_protocol, KUNIT_CASE(iwarp_device_registers_without_gids_and_pkeys),
+	KUNIT_CASE(iwarp_device_rejects_address_handles),
+	KUNIT_CASE(iwarp_supports_only_rc_queue_pairs),
+	KUNIT_CASE(iwarp_qp_transitions_match_the_rdma_verbs_specification),
+	KUNIT_CASE(iwarp_qp_rejects_infiniband_attributes),
+	KUNIT_CASE(
+		iwarp_qp_cannot_enter_rts_without_a_stream_and_stream_close_flushes_requests_of_the_peer),
+	KUNIT_CASE(iwarp_send_without_a_posted_receive_terminates_the_stream),
+	KUNIT_CASE(device_with_a_port_protocol_that_does_not_match_its_node_type_is_refused));

@@ -140,7 +140,7 @@ struct Stage {
  * Many times the queue's depth is received, whether the consumer keeps the memory or not, and the
  * queue stays full.
  */
-void mgmt_12_receive_queue_keeps_all_receives_posted_while_messages_arrive(Test &test)
+void mgmt_12_receive_queue_is_full_again_after_each_received_message(Test &test)
 {
 	for (bool keeps : {false, true}) {
 		Device device(plain);
@@ -201,5 +201,5 @@ void mgmt_12_receive_queue_is_refilled_after_failed_posts(Test &test)
 } // namespace
 
 SOFT_SUITES(verbs_receive_queue,
-	    KUNIT_CASE(mgmt_12_receive_queue_keeps_all_receives_posted_while_messages_arrive),
+	    KUNIT_CASE(mgmt_12_receive_queue_is_full_again_after_each_received_message),
 	    KUNIT_CASE(mgmt_12_receive_queue_is_refilled_after_failed_posts));

@@ -161,7 +161,7 @@ int one_id(ib_device *, u32 number, ib_resource_info *info)
 	return number > 3 ? -ENOENT : 0;
 }
 
-void resource_tracking_gets_cm_ids_from_the_callbacks_of_a_single_registered_module(Test &test)
+void only_one_module_can_register_callbacks_that_supply_cm_ids_to_resource_tracking(Test &test)
 {
 	static constexpr ib_resource_source source = {.count = count_ids, .next = one_id};
 	Device device;
@@ -214,7 +214,7 @@ void port_counter_and_sysfs_modules_load_in_either_order(Test &test)
 	EXPECT_EQ(times, 3u);
 }
 
-void char_device_node_can_be_found_only_while_it_is_published(Test &test)
+void ib_find_node_finds_a_char_device_only_between_publish_and_withdraw(Test &test)
 {
 	Device device;
 	ASSERT_TRUE(device.ok());
@@ -262,9 +262,9 @@ SOFT_SUITES(
 	KUNIT_CASE(resource_tracking_lists_objects_in_creation_order_with_their_owner),
 	KUNIT_CASE(object_is_not_destroyed_while_resource_tracking_lists_it),
 	KUNIT_CASE(resource_tracking_lists_an_object_again_if_its_destruction_fails),
-	KUNIT_CASE(resource_tracking_gets_cm_ids_from_the_callbacks_of_a_single_registered_module),
+	KUNIT_CASE(only_one_module_can_register_callbacks_that_supply_cm_ids_to_resource_tracking),
 	KUNIT_CASE(port_counter_and_sysfs_modules_load_in_either_order),
-	KUNIT_CASE(char_device_node_can_be_found_only_while_it_is_published),
+	KUNIT_CASE(ib_find_node_finds_a_char_device_only_between_publish_and_withdraw),
 	KUNIT_CASE(index_of_a_removed_device_is_not_reused));
 
 } // namespace

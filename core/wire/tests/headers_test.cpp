@@ -164,7 +164,7 @@ Error parse(const Built &built)
 			     built.packet_bytes, h, layout);
 }
 
-TEST(PacketHeaders, mgmt_08_malformed_packets_are_rejected_with_the_reason)
+TEST(PacketHeaders, mgmt_08_parser_returns_a_specific_error_for_each_malformation_of_a_packet)
 {
 	Built good = ud_packet(true, 10);
 	ASSERT_EQ(Error::none, parse(good));

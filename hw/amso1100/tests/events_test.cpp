@@ -21,7 +21,7 @@ namespace
 }
 
 /* A card that always has another event does not block code that waits for the last event. */
-void flush_events_returns_during_an_event_flood(Test &test)
+void flush_events_returns_even_if_the_card_keeps_adding_events(Test &test)
 {
 	constexpr unsigned int flood = 5'000;
 	Boxed<Bed> bed;
@@ -43,7 +43,7 @@ void flush_events_returns_during_an_event_flood(Test &test)
 }
 
 /* flush_events() does not depend on the interrupt. */
-void flush_events_handles_pending_events_without_an_interrupt(Test &test)
+void flush_events_handles_pending_events_even_if_the_card_raised_no_interrupt(Test &test)
 {
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
@@ -58,7 +58,7 @@ void flush_events_handles_pending_events_without_an_interrupt(Test &test)
  * LOCK-06: for a failed card, the recovery code calls the handlers after the last interrupt has
  * ended, and no later interrupt calls them.
  */
-void lock_06_interrupts_of_a_failed_card_call_no_handlers(Test &test)
+void lock_06_interrupts_of_a_failed_card_do_not_call_completion_handlers(Test &test)
 {
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
@@ -79,7 +79,7 @@ void lock_06_interrupts_of_a_failed_card_call_no_handlers(Test &test)
  * Only counted hints are read; the driver does not read one more to detect the end. Hints from
  * before the card started to count have no effect once they have been consumed.
  */
-void driver_reads_no_more_host_hints_than_the_hint_count_of_the_card(Test &test)
+void driver_stops_reading_host_hints_after_reading_as_many_as_the_card_has_counted(Test &test)
 {
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
@@ -103,7 +103,7 @@ void driver_reads_no_more_host_hints_than_the_hint_count_of_the_card(Test &test)
 }
 
 /* MGMT-09: requests that do not fit into a full CQ are flushed when it has space again. */
-void mgmt_09_flushed_requests_that_do_not_fit_into_the_cq_complete_once_it_has_space(Test &test)
+void mgmt_09_flush_cqes_that_do_not_fit_into_a_full_cq_are_added_when_the_cq_is_polled(Test &test)
 {
 	constexpr u32 posted = 10, room = 4;
 	Boxed<Bed> bed;
@@ -159,9 +159,10 @@ void connection_reject_does_not_wait_for_request_queue_space(Test &test)
 } // namespace
 
 KUNIT_SUITE(
-	amso1100_events, KUNIT_CASE(flush_events_returns_during_an_event_flood),
-	KUNIT_CASE(flush_events_handles_pending_events_without_an_interrupt),
-	KUNIT_CASE(lock_06_interrupts_of_a_failed_card_call_no_handlers),
-	KUNIT_CASE(driver_reads_no_more_host_hints_than_the_hint_count_of_the_card),
-	KUNIT_CASE(mgmt_09_flushed_requests_that_do_not_fit_into_the_cq_complete_once_it_has_space),
+	amso1100_events, KUNIT_CASE(flush_events_returns_even_if_the_card_keeps_adding_events),
+	KUNIT_CASE(flush_events_handles_pending_events_even_if_the_card_raised_no_interrupt),
+	KUNIT_CASE(lock_06_interrupts_of_a_failed_card_do_not_call_completion_handlers),
+	KUNIT_CASE(driver_stops_reading_host_hints_after_reading_as_many_as_the_card_has_counted),
+	KUNIT_CASE(
+		mgmt_09_flush_cqes_that_do_not_fit_into_a_full_cq_are_added_when_the_cq_is_polled),
 	KUNIT_CASE(connection_reject_does_not_wait_for_request_queue_space));

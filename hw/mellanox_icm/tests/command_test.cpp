@@ -35,7 +35,8 @@ struct Gone final : CardOfMemory, mellanox_icm::FailureListener {
  * no caller, neither the first nor the second to detect the failure, may get the error before the
  * card has lost its access to memory.
  */
-void error_of_a_failed_card_is_returned_only_after_dma_is_disabled(kern::kunit::Test &test)
+void command_to_a_failed_card_returns_eio_only_after_the_dma_of_the_card_is_disabled(
+	kern::kunit::Test &test)
 {
 	Gone card;
 	ASSERT_TRUE(card.begin());
@@ -84,6 +85,7 @@ void polled_command_reads_its_result_from_the_hcr(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(mellanox_command,
-	    KUNIT_CASE(error_of_a_failed_card_is_returned_only_after_dma_is_disabled),
-	    KUNIT_CASE(polled_command_reads_its_result_from_the_hcr));
+KUNIT_SUITE(
+	mellanox_command,
+	KUNIT_CASE(command_to_a_failed_card_returns_eio_only_after_the_dma_of_the_card_is_disabled),
+	KUNIT_CASE(polled_command_reads_its_result_from_the_hcr));

@@ -99,7 +99,7 @@ static void buddy_allocator_ranges_are_aligned_and_disjoint(kern::kunit::Test &t
  * do, and freed numbers count again.
  */
 static void
-last_free_numbers_are_allocated_only_to_callers_that_may_use_the_reserve(kern::kunit::Test &test)
+last_free_numbers_are_refused_to_callers_that_must_leave_a_reserve(kern::kunit::Test &test)
 {
 	auto buddy = Buddy::create(6).take();
 	for (u32 i = 0; i < 60; i++)
@@ -115,7 +115,7 @@ last_free_numbers_are_allocated_only_to_callers_that_may_use_the_reserve(kern::k
 }
 
 KUNIT_SUITE(mellanox_numbers,
-	    KUNIT_CASE(last_free_numbers_are_allocated_only_to_callers_that_may_use_the_reserve),
+	    KUNIT_CASE(last_free_numbers_are_refused_to_callers_that_must_leave_a_reserve),
 	    KUNIT_CASE(number_allocator_returns_each_number_once),
 	    KUNIT_CASE(freed_number_is_reused_after_all_other_free_numbers),
 	    KUNIT_CASE(empty_number_range_is_rejected),

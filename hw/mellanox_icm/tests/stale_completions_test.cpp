@@ -20,7 +20,7 @@ ib_wc completion(u64 id)
 }
 
 /* A completion is returned once, at the index of its entry, wherever the entry has moved. */
-void saved_completion_of_a_destroyed_qp_is_returned_once_after_its_cqe_has_moved(
+void saved_completion_of_a_destroyed_qp_is_returned_once_at_the_new_index_of_its_moved_cqe(
 	kern::kunit::Test &test)
 {
 	auto small = StaleCompletions::create(log_entries);
@@ -43,7 +43,7 @@ void saved_completion_of_a_destroyed_qp_is_returned_once_after_its_cqe_has_moved
 }
 
 /* Flushed requests use the slots after the last entry, and no others. */
-void flushed_requests_of_destroyed_qps_use_only_cq_slots_after_the_last_valid_cqe(
+void flushed_completions_of_destroyed_qps_are_added_only_while_the_cq_has_free_slots(
 	kern::kunit::Test &test)
 {
 	auto made = StaleCompletions::create(log_entries);
@@ -80,5 +80,7 @@ void flushed_requests_of_destroyed_qps_use_only_cq_slots_after_the_last_valid_cq
 
 KUNIT_SUITE(
 	mellanox_stale_completions,
-	KUNIT_CASE(saved_completion_of_a_destroyed_qp_is_returned_once_after_its_cqe_has_moved),
-	KUNIT_CASE(flushed_requests_of_destroyed_qps_use_only_cq_slots_after_the_last_valid_cqe));
+	KUNIT_CASE(
+		saved_completion_of_a_destroyed_qp_is_returned_once_at_the_new_index_of_its_moved_cqe),
+	KUNIT_CASE(
+		flushed_completions_of_destroyed_qps_are_added_only_while_the_cq_has_free_slots));

@@ -231,7 +231,7 @@ void next_segment_of_a_send_wqe_holds_opcode_fence_and_size_of_the_following_wqe
  * When a slot is reused, the link in it remains unchanged as long as the request that it describes
  * may not have been executed.
  */
-void next_segment_of_a_reused_wqe_slot_still_describes_the_pending_following_wqe(
+void reuse_of_a_wqe_slot_does_not_change_its_next_segment_if_the_next_wqe_is_still_pending(
 	kern::kunit::Test &test)
 {
 	auto made = Bench::create(2);
@@ -699,22 +699,24 @@ void user_queue_holds_a_reference_to_its_memory_region(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(mthca_queues,
-	    KUNIT_CASE(next_segment_of_a_send_wqe_holds_opcode_fence_and_size_of_the_following_wqe),
-	    KUNIT_CASE(next_segment_of_a_reused_wqe_slot_still_describes_the_pending_following_wqe),
-	    KUNIT_CASE(rejected_requests_occupy_no_wqe_slot),
-	    KUNIT_CASE(one_doorbell_announces_at_most_255_requests_of_a_posted_list),
-	    KUNIT_CASE(cqe_with_an_invalid_qp_number_is_not_returned_but_counted_as_bogus),
-	    KUNIT_CASE(completions_are_matched_with_requests_by_wqe_address),
-	    KUNIT_CASE(mgmt_09_completions_can_be_polled_after_qp_destroy),
-	    KUNIT_CASE(mgmt_09_destroying_a_qp_allocates_no_memory),
-	    KUNIT_CASE(mgmt_09_destroying_a_qp_of_a_failed_card_flushes_its_requests),
-	    KUNIT_CASE(notify_05_arming_reads_no_cq_entries),
-	    KUNIT_CASE(notify_06_rearming_after_an_event_reports_an_unpolled_cqe),
-	    KUNIT_CASE(notify_01_invalid_flags_do_not_arm_the_cq),
-	    KUNIT_CASE(address_vector_encodes_gid_index_and_rate_as_the_card_requires),
-	    KUNIT_CASE(posted_datagram_has_its_own_copy_of_the_address_vector),
-	    KUNIT_CASE(qp_context_has_the_signaling_type_of_the_qp),
-	    KUNIT_CASE(computed_queue_sizes_are_enough_for_the_requested_entries),
-	    KUNIT_CASE(qps_of_a_multicast_group_occupy_the_first_qp_slots_of_its_mcg_entry),
-	    KUNIT_CASE(user_queue_holds_a_reference_to_its_memory_region));
+KUNIT_SUITE(
+	mthca_queues,
+	KUNIT_CASE(next_segment_of_a_send_wqe_holds_opcode_fence_and_size_of_the_following_wqe),
+	KUNIT_CASE(
+		reuse_of_a_wqe_slot_does_not_change_its_next_segment_if_the_next_wqe_is_still_pending),
+	KUNIT_CASE(rejected_requests_occupy_no_wqe_slot),
+	KUNIT_CASE(one_doorbell_announces_at_most_255_requests_of_a_posted_list),
+	KUNIT_CASE(cqe_with_an_invalid_qp_number_is_not_returned_but_counted_as_bogus),
+	KUNIT_CASE(completions_are_matched_with_requests_by_wqe_address),
+	KUNIT_CASE(mgmt_09_completions_can_be_polled_after_qp_destroy),
+	KUNIT_CASE(mgmt_09_destroying_a_qp_allocates_no_memory),
+	KUNIT_CASE(mgmt_09_destroying_a_qp_of_a_failed_card_flushes_its_requests),
+	KUNIT_CASE(notify_05_arming_reads_no_cq_entries),
+	KUNIT_CASE(notify_06_rearming_after_an_event_reports_an_unpolled_cqe),
+	KUNIT_CASE(notify_01_invalid_flags_do_not_arm_the_cq),
+	KUNIT_CASE(address_vector_encodes_gid_index_and_rate_as_the_card_requires),
+	KUNIT_CASE(posted_datagram_has_its_own_copy_of_the_address_vector),
+	KUNIT_CASE(qp_context_has_the_signaling_type_of_the_qp),
+	KUNIT_CASE(computed_queue_sizes_are_enough_for_the_requested_entries),
+	KUNIT_CASE(qps_of_a_multicast_group_occupy_the_first_qp_slots_of_its_mcg_entry),
+	KUNIT_CASE(user_queue_holds_a_reference_to_its_memory_region));

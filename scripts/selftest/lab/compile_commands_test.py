@@ -35,7 +35,7 @@ class CompileCommands(unittest.TestCase):
         for word in ("ccache", "-mpreferred", "-fno-gnu", "-MMD", "objcopy"):
             self.assertNotIn(word, text)
 
-    def test_c_sources_and_deleted_sources_are_omitted(self):
+    def test_compile_commands_exclude_c_sources_and_deleted_sources(self):
         self.write("module", ".c")
         self.write("gone", there=False)
         self.assertEqual(list(compile_commands.of_modules("/kernel", self.tree / "objects")), [])

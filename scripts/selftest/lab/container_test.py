@@ -23,7 +23,7 @@ class Container(unittest.TestCase):
         file.write_text("there\n")
         return file
 
-    def test_cached_kernel_without_an_image_is_ignored(self):
+    def test_cached_kernel_whose_vmlinux_is_missing_is_ignored(self):
         self.assertIsNone(kernels._kept_release())
         for release in ("6.1.0-1-amd64", "6.1.0-2-amd64"):
             directory = f"kernel-stock-{cache.key_of(kernels.STOCK_FORMAT, release)}"

@@ -12,7 +12,7 @@ import demo  # noqa: E402
 
 
 class Parts(unittest.TestCase):
-    def test_time_to_the_first_demo_ping_is_divided_among_the_steps_that_are_not_concurrent(self):
+    def test_time_to_first_demo_ping_is_split_into_sequential_steps_and_a_remainder(self):
         times = {"first ping": 10.0, "parts": {"image (concurrent)": 7.0, "programs": 5.0, "modules (concurrent)": 4.0, "boot": 3.0}}
         self.assertEqual(demo.consecutive(times), {"programs": 5.0, "boot": 3.0, "rest": 2.0})
 

@@ -48,7 +48,7 @@ class DriverLists(CopiedFiles):
         places = {line.split(",")[0].split(" l")[0] for line in found}
         self.assertLessEqual({"scripts/modprobe.d/weft.conf", "tools/explore/card.cpp", "hw/mlx4/module.c"}, places)
 
-    def test_test_module_in_the_dkms_package_is_reported(self):
+    def test_dkms_package_that_contains_a_test_module_is_reported(self):
         self.assertIn("debian/weft-dkms.dkms lists weft_talk, which the Kbuild files and the drivers' module.c do not",
                       self.replace("debian/weft-dkms.dkms", '"weft_umad"', '"weft_talk"'))
 

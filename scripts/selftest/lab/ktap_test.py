@@ -33,10 +33,10 @@ class Ktap(unittest.TestCase):
         self.assertEqual([o for _, o in outcomes("    # Subtest: s\n    ok 1 a\nok 1 s\n")], [PASSED, FAILED])
         self.assertEqual([o for _, o in outcomes("    # Subtest: s\n    1..0\nok 1 s\n")], [FAILED])
 
-    def test_failed_suite_with_passed_cases_fails(self):
+    def test_suite_reported_as_failed_is_a_failure_even_if_all_its_cases_passed(self):
         self.assertEqual([o for _, o in outcomes("    # Subtest: s\n    1..1\n    ok 1 a\nnot ok 1 s\n")], [PASSED, FAILED])
 
-    def test_passed_suite_with_a_failed_case_fails(self):
+    def test_suite_reported_as_passed_is_a_failure_if_one_of_its_cases_failed(self):
         self.assertEqual([o for _, o in outcomes("    # Subtest: s\n    1..1\n    not ok 1 a\nok 1 s\n")], [FAILED, FAILED])
 
     def test_wrong_case_number_is_a_failure(self):

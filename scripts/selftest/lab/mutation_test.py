@@ -34,7 +34,7 @@ class Mutation(unittest.TestCase):
         self.assertGreater(len(rules), 30)
         self.assertEqual(rules - {mutant.rule for mutant in self.mutants}, set())
 
-    def test_hang_or_crash_is_attributed_to_the_running_case(self):
+    def test_hang_or_crash_is_attributed_to_the_test_case_that_was_running(self):
         mutant = next(mutant for mutant in self.mutants if mutant.test == "notify_03_armed_cq_raises_an_event_for_the_next_completion")
         suite, before = mutation.places()[mutant.test][0]
         said = [Result("kunit-um", f"{mutant.module}.{suite}.case {before + 1 + n}", FAILED) for n in range(3)]
@@ -43,7 +43,7 @@ class Mutation(unittest.TestCase):
         self.assertFalse(mutation.ended_in(mutant, [Result("kunit-um", f"{mutant.module}.{suite}.case {before}", FAILED), *said]))
         self.assertFalse(mutation.ended_in(mutant, []))
 
-    def test_hang_is_attributed_to_the_running_case_in_each_suite_that_contains_the_case(self):
+    def test_hang_in_any_suite_that_contains_the_test_of_the_mutant_is_attributed_to_that_test(self):
         mutant = next(mutant for mutant in self.mutants if mutant.test == "lock_01_requests_can_be_posted_and_cqs_polled_and_armed_in_a_hard_interrupt")
         places = mutation.places()[mutant.test]
         self.assertGreater(len({index for _, index in places}), 1, "names are unique now: choose another")

@@ -43,7 +43,7 @@ class Naming(unittest.TestCase):
         self.assertEqual(self.complaints(tools_a="constexpr int kMost = 1;\nenum class Kind { one_of_them };\n",
                                          core_a="constexpr int most = 1;\nenum ib_kind { IB_ONE };\n"), [])
 
-    def test_kernel_and_host_constants_in_each_others_style_are_reported(self):
+    def test_constants_in_kernel_style_are_reported_in_host_code_and_vice_versa(self):
         self.assertEqual(self.complaints(tools_a="constexpr int most = 1;\n", core_a="\nconstexpr int kMost = 1;\n"),
                          ["core/a.cpp:2: invalid case style for global constant 'kMost'", "tools/a.cpp:1: invalid case style for global constant 'most'"])
 

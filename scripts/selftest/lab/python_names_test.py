@@ -21,6 +21,6 @@ class PythonNames(unittest.TestCase):
                 found = self.complaints(name, text)
                 self.assertTrue(found and found[0].startswith(f"scripts/{name}:"), found)
 
-    def test_shell_scripts_and_reexported_imports_are_not_reported(self):
+    def test_names_in_shell_scripts_and_imports_with_noqa_f401_are_not_reported(self):
         self.assertEqual(self.complaints("a.py", "import os  # noqa: F401: for others\n"), [])
         self.assertEqual(self.complaints("program", "#!/bin/sh\nprint(nowhere)\n"), [])

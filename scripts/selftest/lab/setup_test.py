@@ -100,7 +100,7 @@ class Demo(unittest.TestCase):
         self.assertTrue(ended.is_set(), "the wait is not announced")
         self.assertIn("weftd and weft do not build", errors.getvalue())
 
-    def test_second_demonstration_waits_for_the_first(self):
+    def test_second_demo_waits_until_the_first_demo_has_ended(self):
         """Both use the directory build/demo. The second one says why it waits."""
         demo, began = load_demo(), threading.Event()
         lock = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory())) / "build/lock"

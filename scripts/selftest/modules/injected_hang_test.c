@@ -6,12 +6,12 @@
 
 static DECLARE_COMPLETION(never);
 
-static void wait_never_ends(struct kunit *test)
+static void wait_for_completion_never_returns(struct kunit *test)
 {
 	wait_for_completion(&never);
 }
 
-static struct kunit_case defect_cases[] = {KUNIT_CASE(wait_never_ends), {}};
+static struct kunit_case defect_cases[] = {KUNIT_CASE(wait_for_completion_never_returns), {}};
 
 static struct kunit_suite defect_suite = {
 	.name = "injected_hang",

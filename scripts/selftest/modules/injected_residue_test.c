@@ -4,12 +4,13 @@
 #include <linux/module.h>
 #include <linux/debugfs.h>
 
-static void debugfs_directory_is_not_removed(struct kunit *test)
+static void injected_defect_leaves_a_debugfs_directory(struct kunit *test)
 {
 	KUNIT_EXPECT_FALSE(test, IS_ERR(debugfs_create_dir("weft_injected", NULL)));
 }
 
-static struct kunit_case defect_cases[] = {KUNIT_CASE(debugfs_directory_is_not_removed), {}};
+static struct kunit_case defect_cases[] = {KUNIT_CASE(injected_defect_leaves_a_debugfs_directory),
+					   {}};
 
 static struct kunit_suite defect_suite = {
 	.name = "injected_residue",

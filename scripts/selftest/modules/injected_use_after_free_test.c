@@ -4,7 +4,7 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 
-static void freed_memory_is_read(struct kunit *test)
+static void injected_defect_reads_freed_memory(struct kunit *test)
 {
 	int *number = kzalloc(sizeof(*number), GFP_KERNEL);
 
@@ -14,7 +14,7 @@ static void freed_memory_is_read(struct kunit *test)
 	READ_ONCE(*number);
 }
 
-static struct kunit_case defect_cases[] = {KUNIT_CASE(freed_memory_is_read), {}};
+static struct kunit_case defect_cases[] = {KUNIT_CASE(injected_defect_reads_freed_memory), {}};
 
 static struct kunit_suite defect_suite = {
 	.name = "injected_use_after_free",

@@ -3,12 +3,13 @@
 #include <kunit/test.h>
 #include <linux/module.h>
 
-static void kernel_warns(struct kunit *test)
+static void injected_warn_on_prints_a_kernel_warning(struct kunit *test)
 {
 	WARN_ON(test);
 }
 
-static struct kunit_case defect_cases[] = {KUNIT_CASE(kernel_warns), {}};
+static struct kunit_case defect_cases[] = {KUNIT_CASE(injected_warn_on_prints_a_kernel_warning),
+					   {}};
 
 static struct kunit_suite defect_suite = {
 	.name = "injected_warning",

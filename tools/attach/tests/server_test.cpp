@@ -116,7 +116,7 @@ TEST_F(AttachServer, DescribeRequestReturnsThePortsAndGuidsOfANode)
 	EXPECT_EQ(description.port[0].pkey[0], 0xffff);
 }
 
-TEST_F(AttachServer, RequestsWithAnUnknownNodePortTypeOrVersionAreRefused)
+TEST_F(AttachServer, RequestsWithAnUnknownNodeNamePortNumberRequestTypeOrVersionAreRefused)
 {
 	EXPECT_EQ(ask(request(Kind::open, "nobody")).error, ENODEV);
 	EXPECT_EQ(ask(request(Kind::open, "a", 2)).error, ENODEV);

@@ -112,7 +112,7 @@ TEST(Notifier, ThousandThreadsNotifyAtOnceWithoutOpeningFileDescriptors)
 
 // A message is written to a pipe as a whole, or not at all. The flags of the descriptor do not
 // matter, because the peer can change them.
-TEST(Notifier, MessagesAreWrittenToAPipe)
+TEST(Notifier, EachMessageIsWrittenToAPipeCompletelyOrNotAtAll)
 {
 	const auto [reader, writer] = make_pipe();
 	const auto notifier = Notifier::take(duplicate(writer), Notifier::Kind::channel);
@@ -132,7 +132,7 @@ TEST(Notifier, MessagesAreWrittenToAPipe)
 }
 
 // The same holds for a socket of a pair, whose other direction is then shut down.
-TEST(Notifier, MessagesAreWrittenToASocket)
+TEST(Notifier, EachMessageIsWrittenToASocketCompletelyOrNotAtAll)
 {
 	auto [ours, theirs] = make_pair();
 	const auto notifier = Notifier::take(duplicate(ours), Notifier::Kind::channel);

@@ -16,7 +16,7 @@ namespace
 
 // Each loop gets its own thread while threads are left; after that, each thread gets the same
 // number of loops.
-TEST(ReactorPool, LoopsAreSpreadEvenlyOverTheThreads)
+TEST(ReactorPool, EventLoopsAreSpreadEvenlyOverTheThreads)
 {
 	weft::ReactorPool pool("pool", 3);
 	std::vector<std::shared_ptr<weft::Reactor>> taken;
@@ -53,7 +53,7 @@ TEST(ReactorPool, ReleasedThreadsAreReused)
 }
 
 // Loops of one reactor run on its thread, and destroying one does not affect the others.
-TEST(ReactorPool, LoopsOfAReactorShareItsThreadAndCanBeRemovedSeparately)
+TEST(ReactorPool, EventLoopsOfAReactorShareItsThreadAndCanBeRemovedSeparately)
 {
 	weft::ReactorPool pool("pool", 1);
 	const auto reactor = pool.take();

@@ -133,7 +133,7 @@ TEST(ExplorerSimulation, FindsLostWakeups)
 TEST(ExplorerSimulation, FindsFalseAssumptionThatALoopEndsBeforeATimerFires)
 {
 	expect_found(
-		"simulation_defects.wrong_assumption_that_a_loop_ends_before_a_timer_fires_is_reported",
+		"simulation_defects.failure_caused_by_a_timer_that_fires_during_a_loop_is_reported",
 		"expected not race.late");
 }
 TEST(ExplorerSimulation, FindsMissingRollbackAfterAFailedAllocation)
@@ -162,6 +162,6 @@ TEST(ExplorerSimulation, FindsUnhandledAllocationFailureInAWorkItem)
 TEST(ExplorerSimulation, FindsDriversThatDoNotCheckForCompletionsAfterArmingTheCq)
 {
 	expect_found(
-		"notify_defects.lost_completion_is_detected_if_arming_does_not_report_missed_completions",
+		"notify_defects.explorer_detects_a_lost_completion_if_arming_does_not_report_missed_completions",
 		"deadlock: no fiber can run");
 }

@@ -41,7 +41,9 @@ TEST(Explorer, Lock11DeviceRegistryTestsPassUnderRandomSchedules)
 }
 TEST(Explorer, UnaffiliatedEventsReachEveryEventHandlerOfTheDevice)
 {
-	expect_holds("core_events.event_02_unaffiliated_event_reaches_every_device_handler", 50);
+	expect_holds(
+		"core_events.event_02_unaffiliated_event_reaches_all_handlers_registered_for_its_device",
+		50);
 }
 /*
  * Each case has several hundred thousand steps, because it has two special QPs with their receive
@@ -98,11 +100,15 @@ TEST(Explorer, ResourceTrackingTestsPassUnderRandomSchedules)
  */
 TEST(Explorer, IpoibInterfaceCanBeClosedDuringTransmitTimeoutRecovery)
 {
-	expect_holds("explore_ipoib.interface_can_be_closed_during_recovery", 100);
+	expect_holds(
+		"explore_ipoib.interface_can_be_closed_during_recovery_from_a_transmit_timeout",
+		100);
 }
 TEST(Explorer, IpoibTransmitQueuesStayStoppedDuringTransmitTimeoutRecovery)
 {
-	expect_holds("explore_ipoib.transmit_queues_stay_stopped_during_recovery", 100);
+	expect_holds(
+		"explore_ipoib.transmit_queues_stay_stopped_during_recovery_from_a_transmit_timeout",
+		100);
 }
 TEST(Explorer, IpoibStatisticsCanBeReadDuringRingResize)
 {
@@ -125,7 +131,7 @@ TEST(Explorer, IpoibFreesAllResourcesAndCanRetryAfterFailedAllocations)
 {
 	expect_holds("explore_ipoib.failed_device_registration_frees_all_resources", 300);
 	expect_holds(
-		"explore_ipoib.interface_is_closed_or_can_send_after_two_failed_ring_allocations",
+		"explore_ipoib.interface_can_be_reopened_and_can_send_after_two_failed_ring_allocations",
 		200);
 	expect_holds("explore_ipoib.child_can_be_created_after_a_failed_attempt", 200);
 }

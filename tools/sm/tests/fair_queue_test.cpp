@@ -90,7 +90,7 @@ TEST_F(FairQueueTest, MadsQueuedAsUrgentOvertakeRequestsOfTheSameSource)
 	EXPECT_TRUE(finished.empty());
 }
 
-TEST_F(FairQueueTest, EachSourceHasReservedSpaceWhenTheQueueIsFull)
+TEST_F(FairQueueTest, EachSourceLidHasReservedSpaceWhenTheQueueIsFull)
 {
 	std::size_t kept = 0;
 	for (unsigned i = 0; i < 10'000; i++)

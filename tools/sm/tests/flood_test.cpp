@@ -89,7 +89,7 @@ struct Flood : ::testing::Test {
 	}
 };
 
-TEST_F(Flood, FloodingHostDoesNotDelayRequestsOfOtherHosts)
+TEST_F(Flood, RequestOfAnotherHostIsAnsweredBeforeTheQueuedRequestsOfAFloodingHost)
 {
 	flood();
 	const auto answer = honest.ask_sa(path_request());

@@ -300,7 +300,7 @@ void follow_tree(const Subnet &subnet, const McTree &tree, Followed &followed)
 	}
 }
 
-TEST(Routing, MulticastAndUnicastRoutesAreDeadlockFree)
+TEST(Routing, MulticastRoutesCombinedWithUnicastRoutesAreDeadlockFree)
 {
 	struct Case {
 		int switches;

@@ -111,7 +111,7 @@ TEST_F(ServiceLevel, MulticastGroupHasTheServiceLevelOfItsPartition)
 	EXPECT_EQ(5u, record_of<Path>(*answer).sl());
 }
 
-TEST_F(ServiceLevel, PkeyTablesContainFullAndLimitedKeys)
+TEST_F(ServiceLevel, PkeyTableOfEachPortHasAFullOrLimitedPkeyForEachPartitionOfThePort)
 {
 	ASSERT_TRUE(Lab::settled(lab.start(left, 7, config())));
 	const auto has = [](Host &host, ib::Pkey pkey) {

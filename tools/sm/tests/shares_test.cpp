@@ -132,7 +132,7 @@ TEST_F(SaTest, NumberOfSubscriptionsAndReportsPerPortIsLimited)
 
 // The number of ports that subscribe to an event exceeds the limit of kept reports, and none of
 // them answers.
-TEST(SaLimits, SubscriberSkippedBecauseOfTheLimitOfUnansweredReportsIsSentTheNextReport)
+TEST(SaLimits, SubscriberOmittedAtTheLimitOfUnansweredReportsGetsTheReportOfTheNextEvent)
 {
 	constexpr auto silent = Subscriptions::kReportsMax / Subscriptions::kSubscriptionsOfOne;
 	Lab lab;

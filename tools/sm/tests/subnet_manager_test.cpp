@@ -264,7 +264,7 @@ TEST(SubnetManager, LmcOf2GivesEachPortFourLids)
 		  sm.status().subnet->find_port(0x1001));
 }
 
-TEST(SubnetManager, RenumberingChangesTheLidsOfEveryPort)
+TEST(SubnetManager, RenumberingRequestChangesTheBaseLidOfEveryPort)
 {
 	Lab lab;
 	auto &sw = lab.fabric.add_switch({.name = "sw", .ports = 8});

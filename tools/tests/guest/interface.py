@@ -33,7 +33,7 @@ def sent(node):
 
 
 @test(kernels=("stock",), timeout=240)
-def no_ping_over_ib0_is_lost_and_iperf3_runs_with_and_without_offloads(lab):
+def iperf3_over_ib0_transfers_data_with_and_without_offloads_and_no_ping_is_lost(lab):
     """No ping in either direction is lost, and TCP and UDP work over ib0 with and without checksum and segmentation offload."""
     with pair(lab) as (_, (node1, node2)):
         interfaces_up(node1, node2)
@@ -129,7 +129,7 @@ def ethernet_dissected(file):
 
 
 @test(kernels=("stock",), timeout=120)
-def tshark_finds_no_malformed_packet_in_a_capture(lab):
+def tshark_finds_no_malformed_packet_in_infiniband_and_ethernet_captures(lab):
     """tshark finds no malformed packet in captures of the drivers' start, of pings and of the lab's Ethernet."""
     if not shutil.which("tshark"):
         raise Skip("tshark is missing: run scripts/setup")

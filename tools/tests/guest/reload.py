@@ -158,7 +158,7 @@ def _replug(lab, started):
 
 
 @test(kernels=(), also=("stock",), timeout=600)
-def example_replug_cards_gives_guests_new_cards_after_weftd_was_killed(lab):
+def replug_cards_script_gives_guests_new_cards_after_weftd_was_killed(lab):
     """weftd is killed and started again, while no session watches it and its guests. The example replug-cards adds a new card to each guest by the monitor
     of its QEMU, and the guests ping each other by the new cards."""
     for attempts_left in reversed(range(ATTEMPTS)):

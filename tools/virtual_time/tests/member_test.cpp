@@ -80,7 +80,7 @@ TEST(Member, WaitingGuestGetsATimeSliceAtItsDeadline)
 }
 
 // A kernel without planned events requests the end of time.
-TEST(Member, RequestForTheMaximumTimeMeansThatAGuestHasNoDeadline)
+TEST(Member, GuestThatRequestsTheMaximumTimeHasNoDeadline)
 {
 	Member member = running();
 	say(member, Operation::request, kNow + 1);

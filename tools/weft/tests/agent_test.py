@@ -135,14 +135,14 @@ class GuestAgent(unittest.TestCase):
         self.frame(command._number, process.CONSUMED, b"?")
         self.assert_ends(command, "a frame of kind 21 with 1 bytes")
 
-    def test_input_to_a_closed_guest_fails_with_an_error_that_the_guest_was_closed(self):
+    def test_command_input_after_the_guest_was_closed_raises_guest_died_with_that_reason(self):
         """Input that the caller types while the lab ends is dropped, without a traceback."""
         command = self.guest.start_program(["cat"])
         self.close_guest(lambda: None)
         with self.assertRaisesRegex(GuestDied, "node1 has been closed"):
             command.give(b"more")
 
-    def test_waiting_for_a_command_fails_with_an_error_that_the_guest_was_closed(self):
+    def test_command_wait_raises_guest_died_with_the_reason_if_the_guest_is_closed_meanwhile(self):
         """The waiting thread may detect the exit of the guest's process before close() continues."""
         command, _ = self.command()
         said = []

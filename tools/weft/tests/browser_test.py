@@ -29,7 +29,7 @@ def cpu_of(pid):
 
 
 class WebPage(browser.TestCase):
-    def test_nodes_of_a_fat_tree_with_215_hosts_do_not_overlap_and_cpu_use_is_limited(self):
+    def test_page_shows_215_hosts_without_overlap_and_weftd_cpu_use_stays_below_the_limit(self):
         with daemon.weftd(WEFTD, daemon.fat_tree()) as (running, directory), daemon.web(WEFT, directory) as address:
             self.open(address)
             self.assertEqual(len(self.find("#fabric .switch")), 18)

@@ -104,7 +104,7 @@ class StreamsBetweenHosts(unittest.TestCase):
         ends.append(channel.Streams(lambda message: ends[0].take(message), lambda stream, name: accepted.append((stream, name))))
         return ends, accepted
 
-    def test_sender_waits_until_the_receiver_has_consumed_a_window(self):
+    def test_sender_blocks_while_the_receiver_has_a_full_window_of_unread_data(self):
         (near, _), accepted = self.pair()
         stream = near.open("lab")
         far, name = await_that("the other end", lambda: accepted and accepted[0])
@@ -370,7 +370,7 @@ class UntrustedRemoteHost(unittest.TestCase):
         answers = self.proxy(({"command": "capture.start", "file": "/x"}, {"ok": True}), ({"command": "capture.stop"}, {"ok": True}))
         self.assertEqual(answers[1], {"ok": False, "error": "the capture could not be copied: its host is full"})
 
-    def test_lab_apply_and_shutdown_are_refused_on_the_control_socket_of_a_remote_host(self):
+    def test_control_socket_of_a_remote_host_refuses_the_commands_lab_apply_and_shutdown(self):
         for command in ("lab.apply", "shutdown"):
             answers = self.proxy(({"command": command, "file": "lab.toml", "note": "capture.start"}, None), ({"command": "fabric.show"}, {"ok": True}))
             self.assertEqual([each["ok"] for each in answers], [False, True], command)
@@ -410,7 +410,7 @@ class UntrustedRemoteHost(unittest.TestCase):
     def read_plan(self, **more):
         return place_plan.read_plan(json.dumps({"places": [{"name": "a", "address": None, "switches": [], "hosts": [], "trunks": [{"link": "s1/1-s2/1", "role": "listens", "port": None}], **more}]}))[0]
 
-    def test_address_of_a_lab_part_and_its_tcp_port_are_optional(self):
+    def test_plan_of_a_lab_part_may_have_no_address_or_an_address_without_a_tcp_port(self):
         for address, found in ((None, (None, None)), ("192.0.2.1", ("192.0.2.1", None)), ("[fd00::1]", ("fd00::1", None)), ("[fd00::1]:9", ("fd00::1", 9))):
             plan = self.read_plan(address=address)
             self.assertEqual((plan.address, plan.port), found)
@@ -431,7 +431,7 @@ class UntrustedRemoteHost(unittest.TestCase):
 
     # -- silence --------------------------------------------------------------------------------
 
-    def test_silence_timeout_starts_with_the_first_message(self):
+    def test_silence_timeout_of_a_remote_host_starts_with_its_first_message(self):
         """A job may wait in a queue, and ssh for its connection."""
         self.place._last -= 10 * places.SILENCE
         self.assertFalse(self.place.is_silent())
@@ -451,7 +451,7 @@ class RemoteHost(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weft-places-")))
 
-    def test_core_dumps_and_logs_above_the_size_limit_are_not_copied(self):
+    def test_core_dumps_of_any_size_and_logs_above_the_size_limit_are_not_copied(self):
         """A core dump can contain the key of the trunks."""
         for name in ("node1.log", "weftd-1.core", "weftd.core", "weftd.log"):
             (self.folder / name).write_text("x")
@@ -620,7 +620,7 @@ class LabOnSeveralHosts(unittest.TestCase):
         self.assertEqual(list((self.folder / "tmp").iterdir()), [])
         self.assertEqual([path.name for path in self.directory.rglob("*") if path.is_socket()], [])
 
-    def test_commands_captures_and_logs_cover_both_hosts_of_a_lab(self):
+    def test_guests_on_both_hosts_are_included_in_captures_logs_and_weft_commands(self):
         (self.hosts / "second/banner").write_text("Welcome to this host.\n\n")
         for host in ("first", "second"):
             (self.hosts / host / "incomplete").write_text("")
@@ -700,7 +700,7 @@ class LabOnSeveralHosts(unittest.TestCase):
         self.assertIn(said, done.stderr)
         self.assert_nothing_is_left()
 
-    def test_lab_ends_when_the_session_process_of_one_remote_host_is_killed(self):
+    def test_lab_ends_when_the_process_that_runs_the_lab_on_one_remote_host_is_killed(self):
         self.up()
         os.kill(self.remote("second")[-1], signal.SIGKILL)
         self.assert_ended(f"no lab is up in {self.directory}, since second (place b): its session was killed by SIGKILL")

@@ -87,7 +87,7 @@ class HuntSchedules(unittest.TestCase):
             generated = scenarios.generate("verbs", seed)
             self.assertEqual(schedule.read(file_of(str(generated), self)), generated)
 
-    def test_weft_hunt_verbs_generates_every_action_and_has_a_shell_function_for_it(self):
+    def test_each_action_of_weft_hunt_verbs_is_generated_and_has_a_shell_function(self):
         script = trial.GUEST.read_text() + scenarios.script("verbs")
         steps = [step for seed in SEEDS for step in scenarios.generate("verbs", seed).steps if step.host != schedule.FABRIC]
         names = {step.words[0] for step in steps}
@@ -100,7 +100,7 @@ class HuntSchedules(unittest.TestCase):
                 self.assertRegex(" ".join(step.words[1:]), r"^\d+ \d+$")
                 self.assertEqual(int(step.words[2]) % {"verbs": 400, "malformed": 1000}[step.words[0]], 0, "a part of a round is not run")
 
-    def test_weft_hunt_connected_has_a_shell_function_for_every_generated_action(self):
+    def test_each_action_generated_by_weft_hunt_connected_has_a_shell_function(self):
         script = trial.GUEST.read_text() + scenarios.script("connected")
         names = {step.words[0] for seed in SEEDS for step in scenarios.generate("connected", seed).steps if step.host != schedule.FABRIC}
         self.assertTrue({"traffic", "connect", "mode", "send", "stop", "create_child", "unbind"} <= names, names)
@@ -144,7 +144,7 @@ class HuntSchedules(unittest.TestCase):
                 elif arguments == ["ib_uverbs"]:
                     self.assertFalse(driver, step)
 
-    def test_schedules_unload_the_modules_of_each_card_model(self):
+    def test_verbs_schedules_unload_ib_umad_ib_uverbs_and_the_driver_of_the_card_model(self):
         for card, own in stack.IN_TREE.items():
             steps = [step for seed in SEEDS for step in scenarios.generate("verbs", seed, card=card).steps]
             self.assertEqual({step.words[1] for step in steps if step.words[0] == "unload"}, {own, "ib_umad", "ib_uverbs"})
@@ -158,7 +158,7 @@ class HuntSchedules(unittest.TestCase):
             with self.subTest(settings), self.assertRaisesRegex(LabError, said):
                 trial.run(schedule.Schedule(name, 1, (), **settings), None, folder / "weftd")
 
-    def test_weft_hunt_cm_generates_every_action_and_has_a_shell_function_for_it(self):
+    def test_each_action_of_weft_hunt_cm_is_generated_and_has_a_shell_function(self):
         script = trial.GUEST.read_text() + scenarios.script("cm")
         schedules = [scenarios.generate("cm", seed) for seed in SEEDS]
         names = {step.words[0] for each in schedules for step in each.steps if step.host != schedule.FABRIC}
@@ -193,7 +193,7 @@ class HuntSchedules(unittest.TestCase):
                 elif name not in ("load", "unload"):
                     self.assertTrue(bound, step)
 
-    def test_weft_hunt_ipoib_generates_every_action_and_has_a_shell_function_for_it(self):
+    def test_each_action_of_weft_hunt_ipoib_is_generated_and_has_a_shell_function(self):
         script = trial.GUEST.read_text() + scenarios.script("ipoib")
         steps = [step for seed in SEEDS for step in scenarios.generate("ipoib", seed).steps]
         names = {step.words[0] for step in steps if step.host != schedule.FABRIC}
@@ -419,10 +419,10 @@ class RunVerdicts(unittest.TestCase):
         self.assertEqual(self.verdict_of([tracker], table=table)[1], signature.of(tracker))
         self.assertIsNone(signature.page_of(signature.of(tracker), table))
 
-    def test_verdict_is_stuck_if_the_peer_host_does_not_answer(self):
+    def test_run_in_which_the_peer_host_does_not_answer_gets_the_verdict_stuck(self):
         self.assertEqual(self.verdict_of(console="[ 80.0] weft-hunt: complaint: the peer did not answer\n")[:2], ("stuck", "the peer did not answer"))
 
-    def test_unfinished_guest_script_gets_the_verdict_stuck_or_no_end_depending_on_the_reason(self):
+    def test_unfinished_script_has_verdict_stuck_only_if_the_time_of_the_run_is_up(self):
         self.assertEqual(self.verdict_of(status=None, reason="a scheduled event requests it")[0], "stuck")
         self.assertEqual(self.verdict_of(status=None, reason="node1 has left the time server at 61.5 s")[0:2],
                          ("no end", "not finished: node1 has left the time server at N s"))
@@ -437,7 +437,7 @@ class RunVerdicts(unittest.TestCase):
         self.assertEqual(self.verdict_of([often], often)[0], "passed")
         self.assertEqual(self.verdict_of([often, OOPS], f"{often}\n{OOPS}")[0], "report")
 
-    def test_signature_of_leaks_is_an_unreferenced_object_rather_than_the_leak_count(self):
+    def test_signature_of_leaks_names_an_unreferenced_object_and_not_the_number_of_leaks(self):
         found = reports.find(LEAKS)
         self.assertEqual(self.verdict_of(found, LEAKS)[:2], ("report", "unreferenced object N (size N): ipoib_create, do_one_initcall"))
         known = [("unreferenced object N (size N): ipoib_create", "page")]
@@ -473,7 +473,7 @@ class RunVerdicts(unittest.TestCase):
               unittest.mock.patch.object(shared_time, "time", types.SimpleNamespace(monotonic=lambda: clock.now, sleep=sleep))):
             shared_time._wait_for_end(types.SimpleNamespace(directory=HERE), weftd, {}, trial.time_limit, lambda: False)
 
-    def test_load_during_a_run_extends_its_time_limit(self):
+    def test_high_cpu_load_of_the_host_during_a_run_extends_the_time_limit_of_the_run(self):
         """The limit stays as large as it was when the load falls again."""
         self.wait(lambda now: 8 if now > 500 else 0, 2000)
         self.wait(lambda now: 8 if now < 500 else 0, 2000)
@@ -505,7 +505,7 @@ class ScheduleReduction(unittest.TestCase):
         self.assertTrue(fails(found))
         self.assertFalse(any(fails(found[:each] + found[each + 1:]) for each in range(len(found))))
 
-    def test_reduction_removes_the_final_check_and_hosts_that_have_no_steps(self):
+    def test_reduction_removes_hosts_without_steps_and_a_final_check_that_is_not_needed(self):
         generated = scenarios.generate("ipoib", 1)
         wanted = next(step for step in generated.steps if step.host == "node2" and step.at > 10)
         found = reduction.shortest(generated, 20, lambda part: wanted in part.steps)
@@ -559,7 +559,7 @@ class HuntCommand(unittest.TestCase):
         self.assertEqual(self.hunt(seeds=5)[0], 0)
         self.assertEqual(sorted(self.ran), [3, 4])
 
-    def test_removal_hunt_ends_after_the_last_allocation_and_reruns_only_seeds_without_a_result(self):
+    def test_hunt_over_the_allocations_of_a_card_removal_ends_after_the_last_allocation(self):
         """A seed below the end without a verdict is run first."""
         self.beyond = 6
         self.assertEqual(self.hunt(scenario="removal", seeds=None, seed=1, jobs=1), (0, "6 seeds, 6 passed\nthe removal of a mlx4 card has 5 allocations\n"))
@@ -616,7 +616,7 @@ class HuntCommand(unittest.TestCase):
         self.assertEqual(schedule.read(self.folder / "out/found/2.hunt"), scenarios.generate("ipoib", 2).but(expect="other: f"))
         self.assertEqual(json.loads((self.folder / "out/seeds/2.json").read_text())["signature"], "other: f")
 
-    def test_report_listed_in_the_users_known_txt_counts_as_known(self):
+    def test_report_listed_in_known_txt_of_the_output_directory_counts_as_known(self):
         """It also counts as known for a seed that has already been run."""
         self.by_seed = {7: "known: f", 8: "other: f"}
         self.assertEqual(self.hunt(seed=5)[0], 125)
@@ -628,7 +628,7 @@ class HuntCommand(unittest.TestCase):
         with self.assertRaisesRegex(LabError, "known.txt:2: a line has a page"):
             self.hunt(seed=5)
 
-    def test_output_directory_of_another_hunt_is_refused(self):
+    def test_output_directory_of_a_hunt_with_a_different_stack_scenario_or_kernel_is_refused(self):
         self.hunt()
         with self.assertRaisesRegex(LabError, "has the results of another hunt.*--out"):
             self.hunt(stack="weft")

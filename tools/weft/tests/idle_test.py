@@ -53,7 +53,7 @@ class Idle(unittest.TestCase):
         self.assertLess(int(said["VmRSS"]), MOST_KIB * CARDS)
         self.assertLess(spent, MOST_CPU)
 
-    def test_weftd_with_10000_idle_endpoints_stays_within_memory_and_thread_limits(self):
+    def test_weftd_with_10000_idle_end_nodes_without_guests_stays_within_resource_limits(self):
         made = topology.fat_tree(ENDPOINTS, 36, each=40, spines=4)
         made.model = "endpoint"
         with weftd(WEFTD, made.text()) as (process, directory):

@@ -203,7 +203,7 @@ class ConnectionKeeper(unittest.TestCase):
         self.die()
         self.assertEqual(self.passed_on(), [(b"restore node1\n" + VERSION, 0), (b"restore node1\n" + mapping(0), 1), (b"adopt node1\n1", 1)])
 
-    def test_second_client_of_a_card_stays_connected_if_weftd_refuses_the_guest(self):
+    def test_second_client_of_a_card_stays_connected_after_weftd_has_disconnected_the_guest(self):
         self.passed()
         other = self.other(b"2")
         self.notify("gone", body=b"1")

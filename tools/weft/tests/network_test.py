@@ -114,7 +114,7 @@ class Fabric:
 
 
 class KilledTest(unittest.TestCase):
-    def test_files_of_a_killed_test_are_removed(self):
+    def test_temporary_files_of_a_test_killed_by_sigkill_are_removed(self):
         if reason := cluster.missing():
             self.skipTest(reason)
         reading, writing = os.pipe()
@@ -175,7 +175,7 @@ class TrunkOverFaultyNetwork(unittest.TestCase):
         self.with_fabric(work)
 
     @cases.in_full_run
-    def test_trunk_disconnects_only_if_a_daemon_stops_longer_than_the_silence_timeout(self):
+    def test_trunk_disconnects_only_if_a_daemon_is_suspended_past_the_silence_timeout(self):
         def work(fabric):
             lids, before = fabric.lids(0), fabric.counters()
             for seconds in (SILENCE / 2, SILENCE * 1.5):

@@ -243,7 +243,7 @@ class OpenSmOnAPublishedTopology(Configured):
 class OpenSmWithParallelLinks(Configured):
     LAB = PARALLEL
 
-    def test_guid_routing_order_selects_the_link_to_a_destination(self):
+    def test_opensm_assigns_parallel_links_in_the_order_of_the_guid_order_file(self):
         ports = {}
         for order in (("node2", "node3"), ("node3", "node2")):
             guids = self.file("order", "".join(f"{self.guid_of(node)}\n" for node in order))
@@ -371,7 +371,7 @@ class ScheduledEvents(Configured):
     # The effect of the only event remains, so a slow test does not miss it.
     EVENTS = ({"at": 0.5, "command": "link.down", "link": "switch1/2"},)
 
-    def test_scheduled_link_down_event_runs_without_virtual_time(self):
+    def test_link_goes_down_at_a_scheduled_event_in_a_lab_without_virtual_time(self):
         def links_that_are_down():
             return [link["ends"] for link in self.fabric()["links"] if link["settings"]["state"] == "down"]
         self.assertEqual(daemon.await_that("the link to go down", links_that_are_down), [["switch1/2", "switch2/3"]])

@@ -107,7 +107,7 @@ class WebPageAlarms(browser.TestCase):
             await_that("its link", lambda: self.texts("#alarms .alarm") == ["node1/1-switch1/1 does not come up"])
         await_that("no guest", lambda: not self.shown("#alarms"))
 
-    def test_page_counts_hosts_of_model_endpoint_separately_from_hosts_with_a_guest(self):
+    def test_page_shows_the_number_of_hosts_with_a_guest_and_of_emulated_endpoints(self):
         lab = daemon.fat_tree(1, 1, 5, 5, 1)
         for host in ("node1", "node2"):
             lab = lab.replace(f'[[host]]\nname = "{host}"', f'[[host]]\n{ENDPOINT}\nname = "{host}"')
@@ -296,7 +296,7 @@ class WebPageTables(browser.TestCase):
         self.click("#cards th:nth-child(3) button")
         self.assertEqual(self.sorts()[:3], ["none", "none", "descending"])
 
-    def test_log_view_shows_the_same_lines_as_weft_log(self):
+    def test_log_view_shows_the_same_lines_as_the_weft_log_command(self):
         self.open(self.serve())
         self.click('nav [data-view="log"]')
         self.await_text("#log pre", "sweep of")

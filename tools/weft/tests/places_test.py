@@ -183,7 +183,7 @@ class Places(unittest.TestCase):
         self.assertEqual(whole.await_subnet(nodes), parts.await_subnet(nodes))
         self.assertEqual(whole.links(), parts.links())
 
-    def test_invalid_place_sections_of_a_lab_file_and_place_options_are_refused(self):
+    def test_invalid_place_options_and_place_sections_of_a_lab_file_are_refused(self):
         def refusal(text, *options):
             self.file.write_text(text)
             done = subprocess.run([WEFTD, "--socket-dir", str(self.folder / "sockets"), "--lab", str(self.file), *options], stdin=subprocess.DEVNULL,

@@ -27,7 +27,7 @@ class PythonPackage(Folder):
     def assert_has_ended(self, file):
         self.assertFalse(pathlib.Path(f"/proc/{file.read_text().strip()}").exists())
 
-    def test_lab_context_runs_lab_up_with_the_given_options_and_then_lab_down(self):
+    def test_lab_context_manager_starts_the_lab_with_the_given_options_and_then_stops_it(self):
         with self.lab as lab:
             self.assertEqual(lab.hosts, ["a"])
         self.assertEqual(self.asked(), ["lab up --kernel=mine --bare", "--json fabric show", "lab down"])
@@ -38,7 +38,7 @@ class PythonPackage(Folder):
             self.lab.up()
         self.assertEqual(self.asked()[-1], "lab down")
 
-    def test_command_returns_output_and_exit_status(self):
+    def test_guest_command_returns_its_output_and_exit_status(self):
         host = self.lab["a"]
         self.assertEqual(host.run("echo out; echo err >&2"), self.weft.Result(0, "out\n", "err\n"))
         self.assertEqual(host.run(["printf", "%s|", "a b", "c"]).stdout, "a b|c|")
@@ -46,11 +46,11 @@ class PythonPackage(Folder):
         with self.assertRaisesRegex(self.weft.CommandFailed, "a: `echo no; exit 4` exited with status 4\nno"):
             host.run("echo no; exit 4")
 
-    def test_timed_out_command_is_terminated(self):
+    def test_guest_command_that_exceeds_its_timeout_raises_timeout_expired(self):
         with self.assertRaises(subprocess.TimeoutExpired):
             self.lab["a"].run("exec sleep 1000", timeout=0.1)
 
-    def test_guest_command_is_stopped_when_its_context_exits(self):
+    def test_guest_command_is_stopped_when_its_context_manager_exits(self):
         with self.lab["a"].start("exec sleep 1000") as process:
             self.assertTrue(process.running())
         self.assertFalse(process.running())
@@ -73,12 +73,12 @@ class PythonPackage(Folder):
             self.lab.attach("a").run("sh", "-c", f"echo $$ > {self.folder}/pid; exec sleep 1000", timeout=0.5)
         self.assert_has_ended(self.folder / "pid")
 
-    def test_attached_program_is_stopped_when_its_context_exits(self):
+    def test_host_program_attached_to_a_lab_node_is_stopped_when_its_context_manager_exits(self):
         with self.lab.attach("a").start("sleep", 1000) as process:
             self.assertTrue(process.running())
         self.assertFalse(process.running())
 
-    def test_attached_program_is_stopped_when_the_lab_stops_even_if_it_ignores_sigterm(self):
+    def test_attached_host_programs_are_stopped_with_the_lab_even_if_they_ignore_sigterm(self):
         with unittest.mock.patch.object(self.weft, "GRACE", 0.2), self.lab as lab:
             programs = [lab.attach("a").start("sleep", 1000), lab.attach("a").start("sh", "-c", "trap '' TERM; echo; while :; do sleep 0.1; done")]
             while not programs[1].output():
@@ -86,11 +86,11 @@ class PythonPackage(Folder):
             self.assertTrue(all(program.running() for program in programs))
         self.assertEqual([program.wait(timeout=10, check=False).status for program in programs], [-signal.SIGTERM, -signal.SIGKILL])
 
-    def test_attached_program_whose_output_is_not_read_is_not_blocked(self):
+    def test_attached_host_program_can_write_1_mb_before_its_output_is_read(self):
         process = self.lab.attach("a").start("sh", "-c", "yes | head -c 1000000")
         self.assertEqual(len(process.wait(timeout=60).stdout), 1000000)
 
-    def test_port_that_does_not_become_active_is_reported(self):
+    def test_wait_until_active_raises_an_error_if_the_port_stays_down(self):
         (self.folder / "ibstat").write_text("#!/bin/sh\n[ -e active ] && echo State: Active || echo State: Down\n")
         (self.folder / "ibstat").chmod(0o755)
         with contextlib.chdir(self.folder), unittest.mock.patch.dict(os.environ, PATH=f"{self.folder}:{os.environ['PATH']}"):
@@ -99,7 +99,7 @@ class PythonPackage(Folder):
             (self.folder / "active").touch()
             self.lab.attach("a").wait_until_active()
 
-    def test_link_settings_are_restored_when_the_context_exits(self):
+    def test_link_settings_are_restored_when_their_context_manager_exits(self):
         for name in ("a", "a/1", "a/1-s/1"):
             with self.lab.link(name).changed(loss="5%"):
                 pass
@@ -107,7 +107,7 @@ class PythonPackage(Folder):
         with self.assertRaisesRegex(self.weft.WeftError, "there is no link b"):
             _ = self.lab.link("b").settings
 
-    def test_capture_is_stopped_when_its_context_exits(self):
+    def test_capture_is_stopped_when_its_context_manager_exits(self):
         with self.lab.capture("a", self.folder / "file") as file:
             self.assertEqual(file, self.folder / "file")
         self.assertEqual(self.asked(), [f"capture a -w {self.folder / 'file'}"])
@@ -132,7 +132,7 @@ class PytestPlugin(Folder):
     def ups(self):
         return [line for line in self.asked() if line.startswith("lab up")]
 
-    def test_consecutive_tests_share_a_lab(self):
+    def test_consecutive_tests_with_the_same_lab_options_share_a_lab(self):
         said = self.run_tests("""
 def test_command_true_exits_with_status_0(lab): lab["a"].run("true")
 def test_lab_has_one_host(lab): assert lab.hosts == ["a"]

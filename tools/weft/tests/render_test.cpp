@@ -121,7 +121,7 @@ TEST(FabricText, HostWithoutGuestShowsItsCardModel)
 		    HasSubstr("host   b                0x0002c90300000100  no guest  endpoint\n"));
 }
 
-TEST(FabricText, HasOneLinePerNodePortAndLink)
+TEST(FabricText, HasOneLineForEachNodeEachPortAndEachLink)
 {
 	EXPECT_EQ(fabric_text(two_hosts()),
 		  "seed 0x77656674\n"

@@ -25,7 +25,7 @@ json complete(unsigned generation, double time, json ports)
 		{"subnet_manager", {{"state", "standby"}, {"sweeps", 1}}}};
 }
 
-TEST(Samples, IncrementalSampleIsMergedIntoThePreviousSample)
+TEST(Samples, IncrementalCounterSampleKeepsUnchangedValuesOfThePreviousSample)
 {
 	Samples samples;
 	EXPECT_EQ(samples.request(), json::object());
@@ -61,7 +61,7 @@ TEST(Samples, IncrementalSampleIsMergedIntoThePreviousSample)
 }
 
 // After a change of the lab, weftd sends a complete sample, possibly with other ports.
-TEST(Samples, CompleteSampleReplacesThePortsOfThePreviousSample)
+TEST(Samples, CompleteCounterSampleReplacesAllPortsOfThePreviousSample)
 {
 	Samples samples;
 	samples.add(complete(7, 1, {{"a", {1}}, {"b", {1}}}));
@@ -74,7 +74,7 @@ TEST(Samples, CompleteSampleReplacesThePortsOfThePreviousSample)
 	EXPECT_EQ(samples.now().at("ports"), (json{{"b", {4}}, {"d", {2}}}));
 }
 
-TEST(Samples, IncrementalSampleWithAnotherBaseGenerationOrAnUnknownPortIsRefused)
+TEST(Samples, IncrementalCounterSampleIsRefusedIfItsBaseSampleOrOneOfItsPortsIsUnknown)
 {
 	Samples samples;
 	const json changes{{"generation", 9}, {"since", 8}, {"time", 1}, {"ports", json::object()}};

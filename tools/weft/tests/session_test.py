@@ -243,7 +243,7 @@ class KvmOrTcg(Folder):
     def test_tcg_is_used_if_the_trial_boot_hangs(self):
         self.assertEqual(self.options(True, False), self.EMULATED)
 
-    def test_tcg_is_used_without_kvm(self):
+    def test_tcg_is_used_without_a_trial_boot_if_the_host_has_no_kvm(self):
         self.assertEqual(self.options(False, True), self.EMULATED)
         self.assertEqual(self.boots, 0)
 
@@ -254,7 +254,7 @@ class KvmOrTcg(Folder):
 class AwaitFunction(Folder):
     """Conditions that a guest waits for as it becomes a node."""
 
-    def test_script_function_await_waits_for_a_text(self):
+    def test_script_function_await_waits_until_a_file_matches_the_pattern(self):
         """await waits while the file does not exist or has other text, and returns at once if the text is already there."""
         file = self.folder / "state"
         script = f'{labs.AWAIT}\nawait "$1" "*ACTIVE" "no state"'
@@ -269,7 +269,7 @@ class AwaitFunction(Folder):
         waiting.stderr.close()
         subprocess.run(["bash", "-c", script, "bash", file], check=True)
 
-    def test_script_function_await_has_the_same_timeout_on_a_slow_cpu(self):
+    def test_script_function_await_times_out_after_a_fixed_time_not_a_number_of_tries(self):
         """On a slow CPU, await gives up after the same time as on a fast one, and not after the same number of tries."""
         slow = 'read() { [[ $1 != -rt ]] || { echo pause; builtin read -rt 0.3 -u $never; }; builtin read "$@"; }'
         script = f'{labs.AWAIT.replace("60", "1")}\n{slow}\nawait "$1" "*ACTIVE" "no state"'
@@ -281,7 +281,7 @@ class AwaitFunction(Folder):
 class ScriptOption(unittest.TestCase):
     HOSTS = ("node1", "node2", "node3")
 
-    def test_script_is_split_by_host(self):
+    def test_each_host_gets_the_common_lines_and_its_own_sections_of_the_script(self):
         parts = running.parts_of("a\n#@ node1\nb\n#@ node2 node3\nc\n", self.HOSTS)
         self.assertEqual(parts, {"node1": "a\nb\n", "node2": "a\nc\n", "node3": "a\nc\n"})
 
@@ -303,7 +303,7 @@ class ScriptOption(unittest.TestCase):
 
 
 class CrashedCommand(unittest.TestCase):
-    def test_exit_status_of_a_crashed_command_is_mapped_to_the_signal(self):
+    def test_exit_statuses_134_and_139_are_taken_as_crashes_by_sigabrt_and_sigsegv(self):
         self.assertEqual([running.crash_of(status) for status in (0, 1, 127, 128, 134, 139, 143, 255)],
                          [None, None, None, None, "SIGABRT", "SIGSEGV", None, None])
 
@@ -339,7 +339,7 @@ class IncompleteConsoleLogInLab(Folder):
     def call(self, command):
         return subprocess.run([sys.executable, "-B", SESSION, self.folder, command], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=60)
 
-    def test_incomplete_console_log_sets_the_exit_status_if_logs_were_requested(self):
+    def test_incomplete_console_log_gives_exit_status_1_only_if_logs_are_requested(self):
         for logs_wanted in (True, False):
             server = self.serve("No space left on device", logs_wanted)
             for command, said in (("check", self.SAID), ("check", ""), ("down", self.SAID)):
@@ -502,7 +502,7 @@ class DriverStack(Folder):
         with self.assertRaisesRegex(LabError, "not built for the kernel 6.1.0-test: there is no weft_mthca.ko: run `make modules"):
             self.prepare("mthca", stack="weft")
 
-    def test_weft_modules_are_in_loading_order(self):
+    def test_weft_modules_for_the_card_model_are_listed_in_loading_order(self):
         self.build(*stack.BELOW, "weft_mlx4", "weft_mthca", "weft_ipoib")
         found = self.prepare("mlx4", stack="weft")
         self.assertEqual(found, stack.Stack("ib0", own=tuple((name, name.encode()) for name in (*stack.BELOW, "weft_mlx4", "weft_ipoib"))))
@@ -677,7 +677,7 @@ class BootTimeout(Folder):
 
 
 class CardReturn(unittest.TestCase):
-    def test_link_down_request_for_replugging_a_link_without_carrier_has_record_false(self):
+    def test_replug_of_a_link_without_carrier_asks_weftd_not_to_record_the_link_down_request(self):
         """ib0 has no carrier at first. If weftd crashes while the link is pulled for a moment, the next weftd has it up."""
         asked = []
         lab = labs.Lab(pathlib.Path("/none"), pathlib.Path("/none"), None, None, GuestSettings(), False, lambda _: None)
@@ -877,7 +877,7 @@ class WeftdUpgrade(unittest.TestCase):
         self.lab._loaded["a"] = stack.Stack("ib0", own=("weft",))
         self.assertEqual(self.upgrade(), ["removal", "replacement", "cards"])
 
-    def test_guest_that_does_not_release_its_card_is_reported_and_upgrade_waits_for_a_fixed_time(self):
+    def test_upgrade_reports_a_guest_that_keeps_its_card_and_waits_no_longer_on_a_busy_host(self):
         timeouts = []
         reported = threading.Event()
         released = threading.Event()
@@ -1002,7 +1002,7 @@ class CardRemoval(Folder):
             self.assertGreaterEqual(time.monotonic() - began, least)
             self.assertEqual((self.folder / "reset").read_text(), "1\n")
 
-    def test_mlx4_does_not_reset_the_card_while_it_is_removed(self):
+    def test_mlx4_reset_setting_is_restored_at_card_removal_even_if_weftd_crashed_twice(self):
         """Its setting is the former one afterwards, also if weftd crashes again before the card is removed."""
         self.write("reset", "1\n")
         self.write("card/remove")
@@ -1135,7 +1135,7 @@ class RefusedCommands(Folder):
                                   stdin=subprocess.DEVNULL, timeout=60)
             self.assertEqual((done.returncode, done.stderr), (1, f"weft: no lab is up in {self.folder}: `weft lab up` starts one\n"))
 
-    def test_card_option_sets_the_model_of_the_default_lab(self):
+    def test_card_option_sets_the_card_model_of_both_hosts_of_the_default_lab(self):
         """With --card the lab has two hosts with cards of that model, and the user's lab.toml is unchanged."""
         self.write("lab.toml", "the user's")
         weftd = self.write("weftd", '#!/bin/sh\necho "weftd: $(grep -c \'model = "mlx5"\' "$4") cards"\nexit 1\n')
@@ -1245,7 +1245,7 @@ class BrokenLabConnection(Folder):
         self.assertEqual((done.returncode, done.stderr), (1, f"weft: ZeroDivisionError: why: this is a defect of weft; please report it with {kept}\n"))
         self.assertIn("Traceback", kept.read_text())
 
-    def test_script_may_contain_any_bytes(self):
+    def test_script_that_is_not_utf8_is_passed_to_the_guest_unchanged(self):
         """A script that is not UTF-8 reaches the guest unchanged, from a file and from standard input."""
         script = b"echo caf\xe9 # \xff\n"
         args = types.SimpleNamespace(on=[], script=str(self.write("script", script)), words=[])
@@ -1316,7 +1316,7 @@ class AnotherDaemon(Folder):
         self.assertEqual((done.returncode, done.stderr), (1, "weft lab: reached\n"))
         self.assertFalse((self.folder / "control.sock").exists())
 
-    def test_socket_of_a_running_weftd_is_reported_and_not_deleted(self):
+    def test_lab_up_fails_and_keeps_the_control_socket_if_another_weftd_listens_on_it(self):
         self.listen("control.sock")
         for words in (("up", f"weftd={self.weftd('exit 1')}"),):
             done = self.session(*words)
@@ -1324,7 +1324,7 @@ class AnotherDaemon(Folder):
             self.assertRegex(done.stderr, "did not start serves .*shutdown")
         self.assertTrue((self.folder / "control.sock").exists())
 
-    def test_reason_why_the_lab_ended_is_reported(self):
+    def test_lab_commands_report_why_the_previous_lab_ended(self):
         self.write("lab-ended", "weftd was killed by SIGKILL; its log is LOG")
         for words in (("shell", "host=node1", "--", "true"), ("down",)):
             self.assertEqual(self.session(*words).stderr,

@@ -19,10 +19,10 @@ import cases
 class Cases(unittest.TestCase):
     def test_empty_case_passes(self):
         pass
-    def test_generated_case_is_skipped_only_if_a_skip_is_requested(self):
+    def test_generated_case_is_skipped_if_the_template_parameter_skips_is_true(self):
         if {skips}:
             self.skipTest("not installed: nothing")
-    def test_generated_case_fails_only_if_a_failure_is_requested(self):
+    def test_generated_case_fails_if_the_template_parameter_fails_is_true(self):
         self.assertFalse({fails})
 
 cases.main(sys.argv)
@@ -42,7 +42,7 @@ class SkippedCases(unittest.TestCase):
         self.assertEqual(self.status(False, False), (0, ""))
         status, said = self.status(True, False)
         self.assertEqual(status, 77)
-        self.assertRegex(said, r"^1 of 3 cases were skipped:\ntest_generated_case_is_skipped_only_if_a_skip_is_requested .*: not installed: nothing\n$")
+        self.assertRegex(said, r"^1 of 3 cases were skipped:\ntest_generated_case_is_skipped_if_the_template_parameter_skips_is_true .*: not installed: nothing\n$")
 
     def test_cases_that_only_a_full_run_executes_do_not_count_as_skipped(self):
         """In another run, a file is shown as skipped only if none of its cases has run."""

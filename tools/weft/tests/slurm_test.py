@@ -140,7 +140,7 @@ class Slurm(unittest.TestCase):
             self.user.assert_nothing_is_left()
         self.with_nodes(work)
 
-    def test_killing_srun_slurmstepd_the_launcher_or_a_session_process_ends_the_lab(self):
+    def test_sigkill_of_srun_slurmstepd_weft_up_or_a_remote_weft_process_ends_the_lab(self):
         """The parent of a session removes its directory, so it is not killed here."""
         def work():
             node = self.user.nodes[1]

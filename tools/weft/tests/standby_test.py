@@ -116,7 +116,7 @@ class StandbySubnetManager(unittest.TestCase):
         self.assertEqual(self.await_complete(FIRST, SWITCHES + HOSTS + 2), lids, "LIDs have changed")
         self.assertEqual(self.states(), ("master", "standby"))
 
-    def test_one_daemon_can_run_master_and_standby(self):
+    def test_one_weftd_can_run_a_master_and_a_standby_subnet_manager(self):
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weft-standby-")))
         (folder / "lab.toml").write_text(MANAGED)
         self.labs = Daemons(self, folder / "lab.toml")

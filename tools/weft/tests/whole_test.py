@@ -241,7 +241,7 @@ class Samples(unittest.TestCase):
         self.assertEqual(self.ask(first["generation"])["cards"], {"h1": {"commands": 0}})
         self.assertEqual(self.asked(0), [0, 0])
 
-    def test_daemon_that_answers_again_is_asked_for_the_changes_since_its_last_answer(self):
+    def test_daemon_that_answers_after_a_failure_is_asked_for_changes_since_its_last_answer(self):
         self.start([sample_of("h1", 5), changes_of(5, 6, {}), changes_of(6, 7, {})], [sample_of("h2", 50), None, changes_of(50, 52, {"h2/1": [1]})])
         first = self.ask()
         second = self.ask(first["generation"])
@@ -360,7 +360,7 @@ class LabOnSeveralHosts(unittest.TestCase):
         """Runs weft for one place."""
         return json.loads(subprocess.run([WEFT, "--json", "--socket-dir", str(self.directory / place), *words], capture_output=True, text=True, check=True, timeout=TIME_LIMIT).stdout)
 
-    def test_commands_show_two_hosts_as_one_fabric(self):
+    def test_weft_commands_show_the_daemons_on_two_hosts_as_one_fabric(self):
         self.start(2)
         shown = self.await_subnet()
         with self.subTest("description"):
@@ -481,7 +481,7 @@ class LabOnSeveralHosts(unittest.TestCase):
             if link == "all":
                 self.assertEqual(len(interfaces), 7)    # a trunk is recorded at both places
 
-    def test_commands_show_four_hosts_as_one_fabric_and_report_a_silent_host(self):
+    def test_weft_commands_show_four_daemons_as_one_fabric_and_report_a_silent_daemon(self):
         self.start(4)
         self.await_subnet()
         weftds = self.weftds()
@@ -537,7 +537,7 @@ def block(kind, body):
 
 
 class MergedCaptures(unittest.TestCase):
-    def test_packets_of_several_captures_are_ordered_by_their_times(self):
+    def test_packets_of_several_captures_are_merged_in_order_of_their_time_stamps(self):
         """weftd takes the time of a packet before it waits for the file, so that a capture itself may be out of order by a little."""
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         for name, links, times in (("one", (b"a", b"b"), (1, 4, 5 << 32)), ("two", (b"c",), (2, 3, 6 << 32)), ("empty", (), ())):

@@ -146,7 +146,7 @@ TEST_F(Control, LinkDownAndUpCommandsUnplugAndPlugTheCable)
 }
 
 // Either all settings of a request are applied, or none.
-TEST_F(Control, LinkSettingsAreAppliedAtomically)
+TEST_F(Control, EitherAllOrNoneOfTheLinkSettingsInARequestAreApplied)
 {
 	const auto set = [&](const json &settings) {
 		return json{{"command", "link.set"}, {"link", "node1"}, {"settings", settings}};

@@ -48,7 +48,7 @@ std::string refusal_of(const std::string &text)
 	return {};
 }
 
-TEST(EthernetLabFile, AttachmentsAndLinkSettingsAreParsed)
+TEST(EthernetLabFile, HostAttachmentsToEthernetSegmentsAndTheirLinkSettingsAreParsed)
 {
 	const Lab lab = parse_lab(kPair, "file");
 	ASSERT_EQ(lab.attachments.size(), 2u);
@@ -137,7 +137,7 @@ protected:
 	std::unique_ptr<ControlSession> session_;
 };
 
-TEST_F(EthernetLab, FabricShowListsEthernetSegmentsAndTheirLinks)
+TEST_F(EthernetLab, FabricShowCommandListsEthernetSegmentsAndTheirLinks)
 {
 	const auto shown = ask({{"command", "fabric.show"}});
 	EXPECT_EQ(shown["ethernet"]["switches"][0]["name"], "lan");
@@ -172,7 +172,7 @@ TEST_F(EthernetLab, LinkCanBeSpecifiedByNameOrPort)
 		HasSubstr("an Ethernet link has no 'width'"));
 }
 
-TEST_F(EthernetLab, CounterAndSampleCommandsIncludeEthernetPorts)
+TEST_F(EthernetLab, ControlCommandsForCountersAndFabricSamplesIncludeEthernetPorts)
 {
 	EXPECT_EQ(ask({{"command", "counters"}, {"port", "lan/2"}})["lan/2"]["xmit_frames"], 0);
 	const auto ends = ask({{"command", "counters"}, {"port", "a/eth0-lan/1"}});
@@ -219,7 +219,7 @@ TEST_F(EthernetLab, AppliedLabFileChangesARunningEthernetSegment)
 
 // The attachment is the card's own, not that of an additional network device: it has no socket, and
 // is removed and added together with the card.
-TEST_F(EthernetLab, HostWithAnIwarpCardHasNoNetworkDeviceSocket)
+TEST_F(EthernetLab, HostWithAnIwarpCardHasNoSocketForAnAdditionalNetworkDevice)
 {
 	const auto with_card = edited(kPair, "name = \"a\"", "name = \"a\"\nmodel = \"amso1100\"");
 	EXPECT_THAT(apply(with_card), ElementsAre(HasSubstr("host a"), "- a/eth0 on Ethernet lan",

@@ -75,7 +75,7 @@ class ExitStatus(unittest.TestCase):
     def test_scheduled_shutdown_gives_status_0(self):
         self.check(self.start(ENDPOINTS, SHUTDOWN), 0, "ends: a scheduled event requests it")
 
-    def test_refused_scheduled_event_gives_status_1(self):
+    def test_scheduled_event_that_weftd_refuses_gives_status_1_in_virtual_time(self):
         """The status is also 1 if a guest has finished, because the event is wrong."""
         self.finished.touch()
         self.check(self.start(ENDPOINTS, REFUSED, {**SHUTDOWN, "at": 2}), 1, "ends: a scheduled event was refused")
@@ -86,7 +86,7 @@ class ExitStatus(unittest.TestCase):
         self.check(weftd, 0, "ends: a scheduled event requests it")
         self.assertGreaterEqual(time.monotonic() - began, 0.5)
 
-    def test_refused_scheduled_event_gives_status_1_if_weftd_runs_without_virtual_time(self):
+    def test_scheduled_event_that_weftd_refuses_gives_status_1_without_virtual_time(self):
         weftd = self.start(ENDPOINTS, {**REFUSED, "at": 0.1}, {**SHUTDOWN, "at": 3600}, finished=False, options=())
         self.check(weftd, 1, "ends: a scheduled event was refused")
 
@@ -99,7 +99,7 @@ class ExitStatus(unittest.TestCase):
     def test_polled_doorbells_are_refused_in_virtual_time(self):
         self.check(self.start(POLLED, SHUTDOWN), 1, "host 'node1' has doorbells = \"polled\", which --time-server does not permit")
 
-    def test_guest_exit_gives_status_1_if_the_finished_file_does_not_exist(self):
+    def test_guest_exit_gives_status_1_if_the_file_that_marks_the_lab_as_finished_does_not_exist(self):
         for finished in (True, False):
             with self.subTest(finished):
                 weftd = self.start(GUEST, finished=finished)
@@ -107,7 +107,7 @@ class ExitStatus(unittest.TestCase):
                 self.check(weftd, 1, "ends: node1 has left the time server")
                 subprocess.run(["rm", "-rf", self.sockets], check=True)
 
-    def test_guest_exit_gives_status_0_if_the_finished_file_exists(self):
+    def test_guest_exit_gives_status_0_if_the_file_that_marks_the_lab_as_finished_exists(self):
         weftd = self.start(GUEST)
         guest = self.guest(weftd)
         self.finished.touch()

@@ -94,7 +94,7 @@ TEST(Lab, PortGuidsOfUntrustedHostsArePassedToTheSubnetManager)
 }
 
 // The card is for QEMU unless the host selects another bus.
-TEST(Lab, HostCanSelectTheBusOfItsCard)
+TEST(Lab, HostCanSelectVfioUserOrVhostUserForItsCard)
 {
 	const Lab lab = parse_lab(std::string(kTwoNodes) + "bus = \"vhost-user\"\n", "lab.toml");
 	EXPECT_EQ(lab.hosts[0].bus, LabBus::vfio_user);
@@ -107,7 +107,7 @@ TEST(Lab, HostCanSelectTheBusOfItsCard)
 
 // A program that starts User-Mode Linux guests does not have to write the bus into each host's
 // section. A lab that replaces another one keeps this default.
-TEST(Lab, DefaultBusOfHostsCanBeSelected)
+TEST(Lab, VfioUserOrVhostUserCanBeTheDefaultForHostsWithoutABusSetting)
 {
 	const std::string text = std::string(kTwoNodes) + "bus = \"vfio-user\"\n";
 	const Lab lab = parse_lab(text, "lab.toml", "", nullptr, {.bus = LabBus::vhost_user});
@@ -578,7 +578,7 @@ TEST(Lab, TrunkSettingsAreParsed)
 	EXPECT_EQ(lab.links.at(1).name(), "s/1-east/1");
 }
 
-TEST(Lab, TrunkErrorsInALabFileReportTheLine)
+TEST(Lab, ErrorsInTrunkSettingsOfALabFileReportTheLineAndReason)
 {
 	const std::string good = std::string(kTwoNodes) + kTrunk;
 	EXPECT_EQ(complaint(good), "");

@@ -18,7 +18,7 @@ namespace weft::weftd
 namespace
 {
 
-TEST(Log, ComponentOfALogLineIsTheCardNameOrAKnownFirstWordOrElseWeftd)
+TEST(Log, LogComponentIsTheCardNameOrAKnownFirstWordOfTheMessageOrElseWeftd)
 {
 	EXPECT_EQ(part_of("node1", "sm: said by a card"), "node1");
 	EXPECT_EQ(part_of("weftd", "sm: sweep of 3 nodes"), "sm");

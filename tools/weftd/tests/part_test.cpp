@@ -193,7 +193,7 @@ TEST_F(RunningPart, ApplyingALabFileUpdatesThePartOfTheLabThatThisDaemonRuns)
 
 // A daemon without the M_Key of an untrusted host cannot configure it. The host is at another
 // place, so it keeps its M_Key when the daemon of the subnet manager is restarted.
-TEST_F(RunningLab, RestartedSubnetManagerKnowsTheMkeysOfHostsOfOtherDaemons)
+TEST_F(RunningLab, RestartedSubnetManagerKnowsTheMkeyOfAHostThatAnotherDaemonEmulates)
 {
 	const std::string text =
 		replaced(replaced(two_places(), "name = \"h3\"",

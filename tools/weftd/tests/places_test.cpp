@@ -161,7 +161,7 @@ TEST(Places, OnlyTheListeningEndOfATrunkAppliesTheFaultsOfItsLink)
 
 // Names, GUIDs, ports and numbers of each node and link are those of the whole lab, and each one is
 // in one part, or for a trunk in two.
-TEST(Places, EachNodeOfADividedLabIsInOnePartAndEachTrunkInTwoParts)
+TEST(Places, EachNodeOfADividedLabBelongsToOneDaemonAndEachTrunkToTwoDaemons)
 {
 	const Lab whole = parse(kRing);
 	for (const std::size_t places : {1u, 2u, 3u}) {
@@ -307,7 +307,7 @@ TEST(Places, EthernetSegmentAcrossSeveralDaemonsIsRefused)
 			      "host 'h3' is at place 'b', but its Ethernet 'lan' is at place 'a'")));
 }
 
-TEST(Places, LabFileWithMissingPlaceSectionsOrMissingPlaceOrTrunkSettingsIsRefused)
+TEST(Places, LabFileWithoutThePlacesAddressNameOrTrunkKeyThatAPlanNeedsIsRefused)
 {
 	EXPECT_THAT(refusal_of_plan(kRing), HasSubstr("the lab has no [[place]]"));
 	EXPECT_THAT(refusal_of_plan(two_places(), {2, {}}), HasSubstr("has 2 places already"));
@@ -387,7 +387,7 @@ TEST(Places, LabPlanContainsNoTrunkTcpPortIfTheLabFileSetsNone)
 }
 
 // Discovery goes along the links in the order of ports, see Discovery in sm/discovery.cpp.
-TEST(Places, PortsThatTheSubnetManagerExpectsAreListedInDiscoveryOrder)
+TEST(Places, LabFilePortsAreListedInTheOrderInWhichTheSubnetManagerDiscoversThem)
 {
 	const Lab lab = parse(kRing);
 	std::vector<ib::Guid> guids;

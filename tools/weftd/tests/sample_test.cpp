@@ -150,7 +150,7 @@ TEST_F(Sample, EachClientGetsTheChangesSinceItsOwnLastSample)
 	EXPECT_EQ(sample_since(second["generation"])["ports"].size(), 1u);
 }
 
-TEST_F(Sample, RequestWithAnUnknownGenerationReturnsAllValues)
+TEST_F(Sample, SampleSinceAnUnknownGenerationContainsAllValues)
 {
 	const auto last = sample_since(0)["generation"].get<std::uint64_t>();
 	for (const std::uint64_t since :

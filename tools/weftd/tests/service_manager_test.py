@@ -54,7 +54,7 @@ class ServiceManager(unittest.TestCase):
         self.manager.bind(f"\0{name}")
         self.check(f"@{name}")
 
-    def test_weftd_serves_if_the_notify_socket_does_not_exist(self):
+    def test_weftd_starts_even_if_the_notify_socket_does_not_exist(self):
         process = self.start(str(self.folder / "nothing.sock"))
         deadline = time.monotonic() + TIMEOUT
         while not self.serves() and time.monotonic() < deadline:

@@ -166,7 +166,7 @@ TEST_F(State, RestartRestoresLinkSettings)
 }
 
 // A client that pulls a cable and plugs it in again may crash in between, and so may weftd.
-TEST_F(State, LinkDownRequestWithRecordFalseIsUndoneByARestartOfWeftd)
+TEST_F(State, LinkDownRequestThatAsksNotToBeRecordedIsUndoneByARestartOfWeftd)
 {
 	const json before = shown();
 	result({{"command", "link.down"}, {"link", "a"}, {"record", false}});
@@ -298,7 +298,7 @@ TEST_F(State, ArmedFaultIsNotRestoredAfterTooManyRestartsInARow)
 }
 
 // A harmless fault that happens often must not let another one crash weftd without a limit.
-TEST_F(State, OccurrencesOfOneFaultDoNotIncreaseTheNumberOfRestartsThatRestoreAnotherFault)
+TEST_F(State, NumberOfRestartsThatRestoreAFaultIsLimitedEvenIfAnotherFaultOccursOften)
 {
 	for (const char *fault : {"cqe-owner", "eqe-type"})
 		result({{"command", "card.fault"}, {"host", "a"}, {"fault", fault}, {"count", 9}});
@@ -321,7 +321,7 @@ TEST_F(State, ArmedFaultsAreStoredSeparatelyFromRequests)
 	EXPECT_EQ(state["armed"].size(), 1u);
 }
 
-TEST_F(State, ArmedFaultIsSavedEvenIfTheRequestHasRecordFalse)
+TEST_F(State, ArmedFaultIsSavedEvenIfTheRequestAsksNotToRecordIt)
 {
 	result({{"command", "card.fault"},
 		{"host", "a"},

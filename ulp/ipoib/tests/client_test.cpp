@@ -236,7 +236,7 @@ void ipoib_10_children_of_one_partition_reach_each_other(Test &test)
  * A child that was created through sysfs is identified by its P_Key, so a partition has at most
  * one, and the parent's partition none.
  */
-void ipoib_10_sysfs_creates_one_child_per_partition(Test &test)
+void ipoib_10_second_child_of_a_partition_cannot_be_created_through_sysfs(Test &test)
 {
 	constexpr u16 pkey = 0x8001;
 	Port port;
@@ -265,4 +265,4 @@ SOFT_SUITES(
 	ipoib_client,
 	KUNIT_CASE(event_02_interface_opened_during_client_registration_loses_carrier_on_port_err),
 	KUNIT_CASE(ipoib_10_children_of_one_partition_reach_each_other),
-	KUNIT_CASE(ipoib_10_sysfs_creates_one_child_per_partition));
+	KUNIT_CASE(ipoib_10_second_child_of_a_partition_cannot_be_created_through_sysfs));

@@ -126,7 +126,7 @@ u64 lost(const Subnet &subnet)
  * A peer that accepts but does not receive is not reconnected repeatedly. The path to it is queried
  * again.
  */
-void ipoib_03_unreachable_peer_is_not_reconnected_repeatedly(Test &test)
+void ipoib_03_peer_that_accepts_connections_but_never_receives_is_connected_at_most_once(Test &test)
 {
 	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -145,7 +145,7 @@ void ipoib_03_unreachable_peer_is_not_reconnected_repeatedly(Test &test)
 }
 
 /* A peer without a receive buffer that requests infinite retries gets only a limited number. */
-void ipoib_05_send_to_a_peer_that_asks_for_infinite_rnr_retries_fails(Test &test)
+void ipoib_05_rnr_retries_are_limited_even_if_the_peer_requests_infinite_retries(Test &test)
 {
 	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -198,7 +198,7 @@ void ipoib_05_connection_attempt_is_aborted_if_the_peer_sends_an_mra(Test &test)
  * A peer that does not receive, with as many connections as it may have, leaves connections to
  * others.
  */
-void ipoib_05_connections_of_one_peer_cannot_use_all_send_requests(Test &test)
+void ipoib_05_connections_to_one_peer_leave_send_requests_for_connections_to_other_peers(Test &test)
 {
 	using All = ActiveConnections;
 	u32 left = All::requests_max;
@@ -496,19 +496,22 @@ void ipoib_06_requested_mtu_survives_mode_changes(Test &test)
 
 } // namespace
 
-CARD_SUITE(ipoib_connected_peers,
-	   KUNIT_CASE(ipoib_03_unreachable_peer_is_not_reconnected_repeatedly),
-	   KUNIT_CASE(ipoib_07_checksums_are_omitted_only_for_peers_that_allow_omission),
-	   KUNIT_CASE(ipoib_05_send_to_a_peer_that_asks_for_infinite_rnr_retries_fails),
-	   KUNIT_CASE(ipoib_03_srq_in_error_is_replaced),
-	   KUNIT_CASE(ipoib_05_connection_attempt_is_aborted_if_the_peer_sends_an_mra),
-	   KUNIT_CASE(ipoib_05_connections_of_one_peer_cannot_use_all_send_requests),
-	   KUNIT_CASE(ipoib_05_at_most_one_closed_connection_is_destroyed_per_100_ms),
-	   KUNIT_CASE(ipoib_05_number_of_packets_waiting_for_connections_is_limited),
-	   KUNIT_CASE(ipoib_08_number_of_connections_to_one_peer_is_limited),
-	   KUNIT_CASE(ipoib_02_packet_longer_than_a_datagram_is_dropped_in_datagram_mode),
-	   KUNIT_CASE(ipoib_03_path_is_queried_again_after_an_sm_change),
-	   KUNIT_CASE(ipoib_06_packet_sent_during_a_mode_change_uses_the_old_or_new_mode),
-	   KUNIT_CASE(ipoib_05_closing_one_connection_does_not_block_packets_of_other_connections),
-	   KUNIT_CASE(ipoib_05_rej_is_sent_if_an_accepted_connection_fails_before_its_rep_is_sent),
-	   KUNIT_CASE(ipoib_06_requested_mtu_survives_mode_changes));
+CARD_SUITE(
+	ipoib_connected_peers,
+	KUNIT_CASE(
+		ipoib_03_peer_that_accepts_connections_but_never_receives_is_connected_at_most_once),
+	KUNIT_CASE(ipoib_07_checksums_are_omitted_only_for_peers_that_allow_omission),
+	KUNIT_CASE(ipoib_05_rnr_retries_are_limited_even_if_the_peer_requests_infinite_retries),
+	KUNIT_CASE(ipoib_03_srq_in_error_is_replaced),
+	KUNIT_CASE(ipoib_05_connection_attempt_is_aborted_if_the_peer_sends_an_mra),
+	KUNIT_CASE(
+		ipoib_05_connections_to_one_peer_leave_send_requests_for_connections_to_other_peers),
+	KUNIT_CASE(ipoib_05_at_most_one_closed_connection_is_destroyed_per_100_ms),
+	KUNIT_CASE(ipoib_05_number_of_packets_waiting_for_connections_is_limited),
+	KUNIT_CASE(ipoib_08_number_of_connections_to_one_peer_is_limited),
+	KUNIT_CASE(ipoib_02_packet_longer_than_a_datagram_is_dropped_in_datagram_mode),
+	KUNIT_CASE(ipoib_03_path_is_queried_again_after_an_sm_change),
+	KUNIT_CASE(ipoib_06_packet_sent_during_a_mode_change_uses_the_old_or_new_mode),
+	KUNIT_CASE(ipoib_05_closing_one_connection_does_not_block_packets_of_other_connections),
+	KUNIT_CASE(ipoib_05_rej_is_sent_if_an_accepted_connection_fails_before_its_rep_is_sent),
+	KUNIT_CASE(ipoib_06_requested_mtu_survives_mode_changes));

@@ -173,7 +173,7 @@ void ipoib_08_number_of_packets_waiting_for_a_path_is_limited(Test &test)
  * When an address is resolved again, the former handle is destroyed after its RCU readers have
  * finished, and the callback of the query does not wait for them.
  */
-void ipoib_08_path_reply_does_not_wait_for_rcu_readers(Test &test)
+void ipoib_08_path_query_callback_does_not_wait_for_rcu_readers(Test &test)
 {
 	Bench bench;
 	ASSERT_TRUE(bench.ok());
@@ -236,5 +236,5 @@ CARD_SUITE(ipoib_destinations,
 	   KUNIT_CASE(ipoib_08_number_of_destinations_with_the_same_gid_is_limited),
 	   KUNIT_CASE(ipoib_08_unresolvable_destinations_are_evicted),
 	   KUNIT_CASE(ipoib_08_number_of_packets_waiting_for_a_path_is_limited),
-	   KUNIT_CASE(ipoib_08_path_reply_does_not_wait_for_rcu_readers),
+	   KUNIT_CASE(ipoib_08_path_query_callback_does_not_wait_for_rcu_readers),
 	   KUNIT_CASE(ipoib_03_path_of_a_destination_is_queried_at_most_once_per_second));

@@ -30,7 +30,8 @@ u32 alone(Moderator &moderator)
 }
 
 /* A stream that has the same throughput with fewer events gets the longest delay. */
-void interrupt_moderation_of_a_stream_reaches_the_longest_delay(kern::kunit::Test &test)
+void stream_whose_throughput_does_not_suffer_gets_the_longest_interrupt_delay(
+	kern::kunit::Test &test)
 {
 	Moderator moderator;
 	EXPECT_EQ(moderator.level(), 0u);
@@ -105,7 +106,7 @@ void any_input_yields_a_valid_moderation_level(kern::kunit::Test &test)
 } // namespace
 
 KUNIT_SUITE(ipoib_moderation,
-	    KUNIT_CASE(interrupt_moderation_of_a_stream_reaches_the_longest_delay),
+	    KUNIT_CASE(stream_whose_throughput_does_not_suffer_gets_the_longest_interrupt_delay),
 	    KUNIT_CASE(completions_of_request_response_traffic_are_rarely_delayed),
 	    KUNIT_CASE(moderation_ends_when_the_stream_stops),
 	    KUNIT_CASE(interrupt_moderation_that_reduces_throughput_is_disabled),

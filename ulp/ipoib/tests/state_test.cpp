@@ -44,7 +44,7 @@ struct Climber {
  * From each state to each other state, with no failure or a failure at any state: no step is taken
  * or undone twice, and a failed step is undone.
  */
-void failed_state_transition_ends_in_the_state_before_its_failed_step(Test &test)
+void multi_step_state_transition_stops_in_the_last_state_reached_before_a_failed_step(Test &test)
 {
 	using State = Climber::State;
 	for (u8 from = 0; from < 4; from++) {
@@ -206,7 +206,7 @@ void walk_failing(Test &test, Bench &bench, Arm arm, Disarm disarm)
 	}
 }
 
-void interface_queues_can_be_started_and_freed_after_any_failed_driver_call(Test &test)
+void queues_can_be_started_and_freed_after_any_single_driver_call_of_a_transition_failed(Test &test)
 {
 	Bench bench;
 	ASSERT_TRUE(bench.ok());
@@ -229,7 +229,7 @@ void interface_queues_can_be_started_and_freed_after_any_failed_driver_call(Test
 }
 
 /* The queues also survive the failure of the nth allocation. */
-void interface_queues_can_be_started_and_freed_after_any_failed_allocation(Test &test)
+void queues_can_be_started_and_freed_after_any_single_allocation_of_a_transition_failed(Test &test)
 {
 	Bench bench;
 	ASSERT_TRUE(bench.ok());
@@ -364,11 +364,15 @@ void failed_interface_restart_is_retried_automatically(Test &test)
 
 } // namespace
 
-SOFT_SUITES(ipoib_states,
-	    KUNIT_CASE(failed_state_transition_ends_in_the_state_before_its_failed_step),
-	    KUNIT_CASE(interface_queues_can_be_started_and_freed_after_any_failed_driver_call),
-	    KUNIT_CASE(interface_queues_can_be_started_and_freed_after_any_failed_allocation),
-	    KUNIT_CASE(notify_03_packet_that_arrives_before_napi_is_enabled_is_received),
-	    KUNIT_CASE(failed_interface_creation_frees_all_resources),
-	    KUNIT_CASE(interface_that_failed_to_open_can_be_opened_later),
-	    KUNIT_CASE(failed_interface_restart_is_retried_automatically));
+SOFT_SUITES(
+	ipoib_states,
+	KUNIT_CASE(
+		multi_step_state_transition_stops_in_the_last_state_reached_before_a_failed_step),
+	KUNIT_CASE(
+		queues_can_be_started_and_freed_after_any_single_driver_call_of_a_transition_failed),
+	KUNIT_CASE(
+		queues_can_be_started_and_freed_after_any_single_allocation_of_a_transition_failed),
+	KUNIT_CASE(notify_03_packet_that_arrives_before_napi_is_enabled_is_received),
+	KUNIT_CASE(failed_interface_creation_frees_all_resources),
+	KUNIT_CASE(interface_that_failed_to_open_can_be_opened_later),
+	KUNIT_CASE(failed_interface_restart_is_retried_automatically));

@@ -250,7 +250,7 @@ void unhandled_allocation_failure_in_a_work_item_is_reported(Test &test)
 }
 
 /* A timer may fire before the loop that it limits has ended. */
-void wrong_assumption_that_a_loop_ends_before_a_timer_fires_is_reported(Test &test)
+void failure_caused_by_a_timer_that_fires_during_a_loop_is_reported(Test &test)
 {
 	struct Race {
 		void tick() { late.store_relaxed(true); }
@@ -284,6 +284,6 @@ KUNIT_SUITE(simulation_defects, KUNIT_CASE(lock_order_cycle_is_reported),
 	    KUNIT_CASE(lost_wakeup_is_reported), KUNIT_CASE(livelock_is_reported),
 	    KUNIT_CASE(leaked_dma_mapping_is_reported),
 	    KUNIT_CASE(shift_beyond_the_width_of_an_integer_is_reported),
-	    KUNIT_CASE(wrong_assumption_that_a_loop_ends_before_a_timer_fires_is_reported),
+	    KUNIT_CASE(failure_caused_by_a_timer_that_fires_during_a_loop_is_reported),
 	    KUNIT_CASE(leak_of_the_first_allocation_after_the_second_failed_is_reported),
 	    KUNIT_CASE(unhandled_allocation_failure_in_a_work_item_is_reported));

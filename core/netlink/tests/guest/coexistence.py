@@ -98,7 +98,7 @@ def udev_loads_only_weft_modules_for_a_card(lab):
 
 
 @test(kernels=(), also=("stock",), timeout=120)
-def netlink_lookup_of_a_device_node_loads_its_module_and_modprobe_of_in_tree_ulps_fails(lab):
+def netlink_get_chardev_loads_uverbs_or_rdma_ucm_and_modprobe_of_in_tree_ulps_fails(lab):
     """A program that looks up a device node by netlink finds it, although nothing has loaded the node's module before. Linux's RDMA consumers are
     refused, and modprobe prints the reason."""
     with lab.boot(lab.guest("node1", vfio_user=Fabric(lab, PAIR).sockets[:1], memory="768M")) as (node,):

@@ -262,7 +262,7 @@ def rdma_cgroup_limits_contexts_and_objects_of_its_processes(lab):
 
 
 @test(kernels=("um-debug",), also=("um",), timeout=60)
-def doorbell_mmap_is_refused_and_logged_on_a_kernel_that_emulates_mmio(lab):
+def doorbell_mmap_is_refused_with_a_log_message_on_user_mode_linux(lab):
     """If the kernel emulates the registers of its devices itself, mapping a page of them is refused, and the log has the reason."""
     with lab.boot(lab.guest("node1", cards=Fabric(lab, PAIR).sockets[:1])) as (node,):
         load(node)

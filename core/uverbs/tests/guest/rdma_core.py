@@ -98,7 +98,7 @@ def differences(ours, theirs):
 
 
 @test(kernels=(), also=("stock",), timeout=2000)
-def pyverbs_results_match_the_in_tree_stack(lab):
+def pyverbs_tests_have_the_same_results_on_weft_and_on_the_in_tree_stack(lab):
     """Each of rdma-core's own tests has the same result on weft's stack as on Linux's, whether libibverbs calls ioctl() or write()."""
     fabric = Fabric(lab, PAIR, kernel_of={"debian": "stock"})
     with lab.boot(*(lab.guest(name, cards=[socket], kernel="stock") for name, socket in zip(NAMES, fabric.sockets))) as nodes:

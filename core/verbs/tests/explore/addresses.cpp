@@ -91,7 +91,7 @@ void lock_04_datagram_sent_during_modify_ah_uses_the_old_or_the_new_address(Test
 	sent_to_a_whole_address(test, SOFT_PLAIN);
 }
 /* The same on a device that reads the address when it sends. */
-void lock_04_card_that_reads_the_ah_at_send_time_uses_the_old_or_the_new_address(Test &test)
+void lock_04_card_that_reads_the_ah_during_modify_ah_sends_to_the_old_or_the_new_address(Test &test)
 {
 	sent_to_a_whole_address(test, SOFT_CARD_SENDS_FIRST);
 }
@@ -101,4 +101,5 @@ void lock_04_card_that_reads_the_ah_at_send_time_uses_the_old_or_the_new_address
 KUNIT_SUITE(
 	explore_addresses,
 	KUNIT_CASE(lock_04_datagram_sent_during_modify_ah_uses_the_old_or_the_new_address),
-	KUNIT_CASE(lock_04_card_that_reads_the_ah_at_send_time_uses_the_old_or_the_new_address));
+	KUNIT_CASE(
+		lock_04_card_that_reads_the_ah_during_modify_ah_sends_to_the_old_or_the_new_address));

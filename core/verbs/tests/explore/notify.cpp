@@ -92,7 +92,7 @@ void workqueue_poller_loses_no_completion_if_a_completion_raises_at_most_one_eve
 	produced_and_polled(test, SOFT_NOTIFY_FIRES_ONCE, IB_POLL_WORKQUEUE);
 }
 /* A driver that does not check for missed completions after arming: the explorer must find this. */
-void lost_completion_is_detected_if_arming_does_not_report_missed_completions(Test &test)
+void explorer_detects_a_lost_completion_if_arming_does_not_report_missed_completions(Test &test)
 {
 	produced_and_polled(test, SOFT_NOTIFY_FORGETS, IB_POLL_SOFTIRQ);
 }
@@ -108,5 +108,7 @@ KUNIT_SUITE(
 	KUNIT_CASE(softirq_poller_loses_no_completion_if_a_completion_raises_at_most_one_event),
 	KUNIT_CASE(workqueue_poller_loses_no_completion_if_a_completion_raises_at_most_one_event));
 /* A separate suite, because the explorer must find this case to fail. */
-KUNIT_SUITE(notify_defects,
-	    KUNIT_CASE(lost_completion_is_detected_if_arming_does_not_report_missed_completions));
+KUNIT_SUITE(
+	notify_defects,
+	KUNIT_CASE(
+		explorer_detects_a_lost_completion_if_arming_does_not_report_missed_completions));

@@ -152,7 +152,7 @@ TEST_F(ClientAdoption, ClientOfAFormerServerProcessKeepsItsDmaMappingsAndInterru
 }
 
 // When the client disconnects, its memory and descriptors are released, and the keeper is notified.
-TEST_F(ClientAdoption, DmaMappingsOfAClientOfAFormerServerProcessAreRemovedWhenItDisconnects)
+TEST_F(ClientAdoption, DmaMappingsOfAnAdoptedClientAreRemovedWhenTheClientDisconnects)
 {
 	const auto file = make_memory(kPage);
 	note_version();

@@ -330,7 +330,7 @@ TEST(ServerLifetime, DestroyingTheServerDetachesTheDevice)
 }
 
 // The loop has its own thread, and clients connect one after the other to a socket file.
-TEST(ServerLifetime, ClientsConnectToTheSocketFileOneAfterAnother)
+TEST(ServerLifetime, NextClientCanConnectToTheSocketFileAfterThePreviousOneDisconnects)
 {
 	const auto directory = std::filesystem::temp_directory_path() /
 			       ("weft-test-" + std::to_string(::getpid()));

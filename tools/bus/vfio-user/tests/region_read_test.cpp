@@ -19,7 +19,7 @@ protected:
 };
 
 // The reply repeats the request, followed by the data of the device.
-TEST_F(RegionReadMessage, ReadsReachTheDevice)
+TEST_F(RegionReadMessage, ReplyRepeatsTheRequestFollowedByTheDataReadFromTheDevice)
 {
 	device_.memory(2)[0x123456] = std::byte{0x5a};
 	const auto reply =
@@ -43,7 +43,7 @@ TEST_F(RegionReadMessage, LargeReadsReturnAllBytes)
 
 // The MSI-X structures are emulated by the client. The server's table reads as zero, and accesses
 // do not reach the model.
-TEST_F(RegionReadMessage, MsixTableAndPbaReadAsZero)
+TEST_F(RegionReadMessage, MsixTableAndAPbaWithoutPendingVectorsReadAsZero)
 {
 	std::ranges::fill(device_.memory(4), std::byte{0xff});
 	EXPECT_EQ(client().read_as<std::uint64_t>(4, FakeDevice::kPbaOffset), 0u);

@@ -106,7 +106,7 @@ TEST_F(ChannelTest, VringCallFailsWithoutAMatchingAcknowledgement)
 }
 
 // A pipe cannot carry an answer.
-TEST_F(ChannelTest, PipeIsRefusedAsAChannel)
+TEST_F(ChannelTest, PipeIsRefusedAsAChannelBecauseItCannotCarryAcknowledgements)
 {
 	std::array<int, 2> ends;
 	ASSERT_EQ(::pipe(ends.data()), 0);

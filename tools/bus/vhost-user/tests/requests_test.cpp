@@ -151,7 +151,7 @@ TEST_F(Requests, InvalidBackendChannelsAreRefused)
 	EXPECT_TRUE(loop_.run_until([&] { return !server_.connected(); }));
 }
 
-TEST_F(Requests, DisconnectIsDetectedAfterASocketWasPassedInAnIncompleteMessage)
+TEST_F(Requests, DisconnectIsDetectedEvenIfTheGuestPassedASocketInAnIncompleteMessage)
 {
 	auto [far, near] = FakeGuest::make_sockets();
 	testing::ClientSocket(std::move(near), std::chrono::seconds(5))

@@ -272,7 +272,7 @@ TEST_F(Amso1100Connections, TsharkFindsNoErrorInACapturedIwarpConnection)
 
 // The server may send first, because the first message of the client's card has shown that the
 // client is ready.
-TEST_F(Amso1100Connections, PassiveSideMaySendTheFirstMessage)
+TEST_F(Amso1100Connections, PassiveSideCanSendBeforeTheActiveSideHasPostedASend)
 {
 	establish();
 	a.receive(client.qp, 7, {client.piece(0, 100)});

@@ -188,7 +188,7 @@ TEST_P(Amso1100Revision, ReplyHasTheMpaRevisionOfTheRequest)
 
 INSTANTIATE_TEST_SUITE_P(All, Amso1100Revision, ::testing::Values(0, 1, 2));
 
-TEST_F(Amso1100MaliciousPeer, ReplyInAnotherMpaRevisionIsAccepted)
+TEST_F(Amso1100MaliciousPeer, MpaReplyWithALowerRevisionThanTheRequestIsAccepted)
 {
 	EXPECT_EQ(call_out({.markers = true, .crc = false}), Status::ok);
 	EXPECT_EQ(peer.request->revision, 2);

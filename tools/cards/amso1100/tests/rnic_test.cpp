@@ -48,7 +48,7 @@ protected:
 
 // INIT clears the words before the card writes anything. Then there is a reply with one hint, which
 // is counted, and an interrupt.
-TEST_F(Amso1100Rnic, OpenReplySetsTheHostHintRegisterAndRaisesAnInterrupt)
+TEST_F(Amso1100Rnic, ReplyToRnicOpenAddsOneHostHintAndRaisesAnInterrupt)
 {
 	initialise();
 	EXPECT_EQ(word(kHintCount), 0);
@@ -241,7 +241,7 @@ TEST_F(Amso1100Rnic, SecondInitRestartsAnRnicThatHasNotBeenOpened)
 }
 
 // The addresses in INIT are invalid: nothing is written, and the card continues to work.
-TEST_F(Amso1100Rnic, InitWithInvalidQueueAddressesWritesNothing)
+TEST_F(Amso1100Rnic, InitWithInvalidQueueAddressesDoesNotWriteToHostMemory)
 {
 	fill(MessageId::init, {{0x10, 0xffffffff}}, 0);
 	fill(MessageId::rnic_open);

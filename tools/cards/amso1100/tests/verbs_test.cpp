@@ -81,7 +81,7 @@ TEST_F(Amso1100Verbs, CompletionQueueCountAndDepthAreLimited)
 }
 
 // Completions from before the queue was armed raise no event. Later ones raise one event.
-TEST_F(Amso1100Verbs, ArmedCompletionQueueNotifiesOnce)
+TEST_F(Amso1100Verbs, CompletionQueueRaisesOneNotificationPerArming)
 {
 	Cq cq = create_cq();
 	Qp qp = create_qp(cq, cq);
@@ -171,7 +171,7 @@ TEST_F(Amso1100Verbs, QueuePairCountAndDepthAreLimited)
 }
 
 // The host writes the queues, and each queue is separate.
-TEST_F(Amso1100Verbs, WorkQueuesDoNotOverlap)
+TEST_F(Amso1100Verbs, SendAndReceiveQueuesOfTwoQpsOccupySeparateMemory)
 {
 	const Cq cq = create_cq();
 	const Qp first = create_qp(cq, cq), second = create_qp(cq, cq);

@@ -126,7 +126,7 @@ TEST_F(Example, InvalidRequestDoesNotAffectOtherRequests)
 }
 
 // A driver that violates a rule makes the card fail until it is reset.
-TEST_F(Example, DriverErrorPutsTheCardIntoTheFailedStateUntilReset)
+TEST_F(Example, InvalidDoorbellValueMakesTheCardFailUntilItIsReset)
 {
 	const auto fails = [&](std::uint64_t queue, std::uint32_t count) {
 		ring(queue, count);

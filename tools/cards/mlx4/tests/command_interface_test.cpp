@@ -146,7 +146,7 @@ TEST(CommandInterface, InitHcaRefusesInvalidTableSizes)
 	EXPECT_EQ(try_with(InitHca::version, 2), Status::ok);
 }
 
-TEST(CommandInterface, ResetClearsAllState)
+TEST(CommandInterface, ResetDestroysQpsAndCqsAndMakesQueryDevCapFailWithBadSystemState)
 {
 	TinyDriver driver;
 	driver.bring_up_events();

@@ -260,7 +260,7 @@ TEST_F(CompletionQueueTest, CqesAfterTheResizeCqeAreWrittenToTheNewBuffer)
 // The command that creates the CQ initialises only the first half of its entries. Each entry that
 // is written initialises another one, so that the next entry always belongs to the card when the
 // driver reads it.
-TEST_F(CompletionQueueTest, NextCqeIsHardwareOwnedEvenIfOnlyHalfOfALargeCqWasInitialisedAtCreation)
+TEST_F(CompletionQueueTest, CqeAfterTheLastWrittenOneIsHardwareOwnedEvenInAHalfInitialisedLargeCq)
 {
 	constexpr unsigned log_size = limits::kLogMarkedEntries + 1, log_page = 23;
 	constexpr std::uint32_t size = 1u << log_size;

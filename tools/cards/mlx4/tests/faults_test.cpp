@@ -47,7 +47,7 @@ private:
 	std::uint64_t index_ = 0;
 };
 
-TEST_F(FaultsTest, EachInjectedCqeFaultCorruptsOnlyItsField)
+TEST_F(FaultsTest, EachInjectedCqeFaultCorruptsOnlyTheCqeFieldNamedByTheFault)
 {
 	arm(Fault::cqe_number);
 	Cqe entry = complete();
@@ -69,7 +69,7 @@ TEST_F(FaultsTest, EachInjectedCqeFaultCorruptsOnlyItsField)
 	EXPECT_FALSE(entry.owner());
 }
 
-TEST_F(FaultsTest, EachInjectedEqeFaultCorruptsItsField)
+TEST_F(FaultsTest, EachInjectedEqeFaultCorruptsTheEqeFieldNamedByTheFault)
 {
 	arm(Fault::eqe_number);
 	auto entry = event();

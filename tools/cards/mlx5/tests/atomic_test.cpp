@@ -66,7 +66,7 @@ public:
 	std::uint32_t index = 0, entries = 0;
 };
 
-TEST_F(Mlx5Atomics, OperandsAreInHostByteOrder)
+TEST_F(Mlx5Atomics, AtomicOperandsAndResultsInMemoryAreInHostByteOrder)
 {
 	word() = 41;
 	EXPECT_EQ(execute(TinyDriver::kFetchAdd, 0, {1, 0}), 0u);

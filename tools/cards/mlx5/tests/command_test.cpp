@@ -262,7 +262,7 @@ TEST_F(Mlx5Commands, SetHcaCapChangesOnlyFieldsThatADriverMayChange)
 		  limits::kLogQps);
 }
 
-TEST_F(Mlx5Commands, OneDoorbellExecutesAllItsCommandEntries)
+TEST_F(Mlx5Commands, OneDoorbellWriteExecutesEachValidCommandEntryWhoseBitIsSet)
 {
 	driver.enable();
 	Bytes in(16);

@@ -144,7 +144,7 @@ TEST_F(Mlx5Compression, CompressedSendCqesHaveTheirWqeIndexAndOpcode)
 }
 
 // The title and the first eight mini CQEs are in the first two slots.
-TEST_F(Mlx5Compression, MiniCqesAfterTheFirstEightOccupyEveryEighthSlot)
+TEST_F(Mlx5Compression, SessionOf18CompletionsHasTitleInSlot0AndMiniCqeArraysInSlots1And8And16)
 {
 	create(5);
 	post(0, 18);

@@ -45,7 +45,7 @@ public:
 	std::uint32_t index = 0, entries = 0, events = 0;
 };
 
-TEST_F(Mlx5Faults, EachInjectedCqeFaultCorruptsOnlyItsField)
+TEST_F(Mlx5Faults, EachInjectedCqeFaultCorruptsOnlyTheCqeFieldNamedByTheFault)
 {
 	arm(Fault::cqe_number);
 	Cqe cqe = complete();
@@ -69,7 +69,7 @@ TEST_F(Mlx5Faults, EachInjectedCqeFaultCorruptsOnlyItsField)
 	EXPECT_EQ(Cqe::owner.get(cqe.bytes), 0u);
 }
 
-TEST_F(Mlx5Faults, EachInjectedEqeFaultCorruptsOnlyItsField)
+TEST_F(Mlx5Faults, EachInjectedEqeFaultCorruptsTheEqeFieldThatTheFaultIsNamedAfter)
 {
 	arm(Fault::eqe_number);
 	Eqe entry = event();
@@ -153,7 +153,7 @@ TEST_F(Mlx5Faults, SpuriousInterruptReachesAsyncAndCompletionVectors)
 	EXPECT_EQ(driver.host.take_interrupts(limits::kVectors - 1), 1u);
 }
 
-TEST_F(Mlx5Faults, SrqFaultFailsTheSharedReceiveQueue)
+TEST_F(Mlx5Faults, InjectedSrqFaultFailsTheSrqAndRaisesAnSrqCatastrophicEvent)
 {
 	const auto pool = driver.make_rmp();
 	TinyDriver::Qp target;

@@ -379,7 +379,7 @@ TEST_F(Mlx5Gateway, SpeedsAndWidthsSetByASubnetManagerRemainAfterDisableHca)
 	EXPECT_EQ(driver.port.enabled_rates(), fabric::EnabledRates{});
 }
 
-TEST_F(Mlx5Gateway, UnsupportedRequestsAreRefusedAndCounted)
+TEST_F(Mlx5Gateway, UnsupportedRegistersAndMethodsAreRefusedAndCounted)
 {
 	Bytes out(16);
 	EXPECT_EQ(read_register(0x9024, out), RegisterAccess::not_supported);
@@ -393,7 +393,7 @@ TEST_F(Mlx5Gateway, UnsupportedRequestsAreRefusedAndCounted)
 }
 
 // The length of the register is the program's.
-TEST_F(Mlx5Gateway, AccessToARegisterLongerThanTheMailboxIsRefused)
+TEST_F(Mlx5Gateway, RegisterAccessOfALengthThatExceedsTheMailboxIsRefused)
 {
 	select(gateway::Space::command);
 	EXPECT_EQ(load(firmware_command::size), Gateway::kMailboxSize);

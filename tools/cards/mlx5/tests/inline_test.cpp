@@ -101,7 +101,7 @@ TEST_F(Mlx5Inline, ShortMessagesAreScatteredToTheCqe)
 	EXPECT_TRUE(memory_is_unchanged());
 }
 
-TEST_F(Mlx5Inline, LongMessagesAndWritesAreScatteredToMemory)
+TEST_F(Mlx5Inline, SendsAbove32BytesAndAllRdmaWritesAreScatteredToMemory)
 {
 	connect(CqContext::entry_64);
 	Cqe cqe = send(0);

@@ -181,7 +181,7 @@ TEST_F(Mlx5Memory, AddressesAreTranslatedThroughTheMkeysOfKlmEntries)
 
 // As with a memory window, the key with the pieces must have the remote rights, and the key of each
 // piece the local rights.
-TEST_F(Mlx5Memory, KlmEntriesNeedLocalAccessRights)
+TEST_F(Mlx5Memory, RemoteAccessThroughAKlmMkeyRequiresOnlyLocalRightsOfTheReferencedMkeys)
 {
 	MkeyContext given = context(MkeyMode::pages, 0, 4096);
 	for (const auto *right : {&MkeyContext::remote_read, &MkeyContext::remote_write})
@@ -408,7 +408,7 @@ TEST_F(Mlx5Umr, NonInlinePageListIsReadFromMemory)
 	EXPECT_EQ(ranges[0].address, 0x200000u);
 }
 
-TEST_F(Mlx5Umr, RemoteInvalidationRequiresPermission)
+TEST_F(Mlx5Umr, RemoteInvalidationRequiresTheRemoteInvalidateBitAndAMatchingPd)
 {
 	MemoryKeys &memory = driver.card.context()->memory;
 	MkeyContext given = context(MkeyMode::pages, 0, 4096);

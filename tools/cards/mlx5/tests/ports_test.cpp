@@ -104,7 +104,7 @@ TEST_F(Mlx5Ports, EachPortHasItsOwnQp0AndQp1)
 	}
 }
 
-TEST_F(Mlx5Ports, BothPortsAreEnabledTogetherAndDisabledByTeardownHca)
+TEST_F(Mlx5Ports, BothPortsAreEnabledTogetherAfterInitHcaAndDisabledByTeardownHca)
 {
 	EXPECT_FALSE(driver.port.enabled() || driver.port2->enabled());
 	ASSERT_TRUE(driver.host.loop().run_until([&] { return driver.port.enabled(); }));

@@ -429,7 +429,7 @@ TEST_F(MthcaTraffic, LinkedWqesWrapAroundTheQueue)
 }
 
 // Each completion fault changes only its own field.
-TEST_F(MthcaTraffic, EachInjectedCqeFaultCorruptsOnlyItsField)
+TEST_F(MthcaTraffic, EachInjectedCqeFaultCorruptsOnlyTheCqeFieldNamedByTheFault)
 {
 	const std::uint64_t data = driver.allocate(4096);
 	const auto complete = [&](Fault fault) {

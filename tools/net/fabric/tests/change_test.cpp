@@ -144,7 +144,7 @@ TEST(TopologyChange, TrafficContinuesWhileTheTopologyChanges)
 }
 
 // Removing an owner drops its scheduled tasks, and waits for one that is running.
-TEST(TopologyChange, ScheduledTasksOfARemovedObjectAreCancelled)
+TEST(TopologyChange, RemovingAnOwnerCancelsItsScheduledTasksAndWaitsForItsRunningTask)
 {
 	Timeline timeline;
 	int owner = 0;

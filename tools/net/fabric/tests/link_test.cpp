@@ -134,7 +134,7 @@ TEST_F(TwoNodes, LinkComesUpAfterTraining)
  * The far end is in another process and has not agreed. Later it goes down, and this end trains
  * again.
  */
-TEST_F(TwoNodes, LinkStaysDownUntilTheRemoteProcessAgreesToBringItUp)
+TEST_F(TwoNodes, LinkStaysDownUntilARemotePortInAnotherProcessAgreesToComeUp)
 {
 	b.port.withhold(true);
 	EXPECT_TRUE(link.up()) << "not before the state is looked at";

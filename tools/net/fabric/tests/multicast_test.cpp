@@ -151,7 +151,7 @@ TEST_F(MulticastStorm, SendersThreadMakesAtMost16CopiesOfAMulticastPacket)
 	EXPECT_TRUE(run_until_delivered(5, kMembers));
 }
 
-TEST_F(MulticastStorm, SenderOfMulticastPacketsIsThrottledWithoutLoss)
+TEST_F(MulticastStorm, SenderThatOutrunsMulticastDeliveryIsThrottledAndLosesNoPacket)
 {
 	unsigned sent = 0;
 	while (sent < 1000 && send(*first, 5, sent) == Sent::done)
@@ -166,7 +166,7 @@ TEST_F(MulticastStorm, SenderOfMulticastPacketsIsThrottledWithoutLoss)
 		EXPECT_TRUE(member->in_order);
 }
 
-TEST_F(MulticastStorm, PendingCopiesForOneSenderDoNotDelayAnotherSender)
+TEST_F(MulticastStorm, PendingMulticastCopiesOfOneSenderDoNotDelayAnotherSender)
 {
 	unsigned sent = 0;
 	while (sent < 300 && send(*first, 5, sent) == Sent::done)

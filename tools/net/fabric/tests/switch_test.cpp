@@ -190,7 +190,7 @@ TEST_F(OneSwitch, Vl15PacketsThatAreNotSmpsAreDropped)
 }
 
 // Responses and traps of an untrusted guest are forwarded, its requests are dropped.
-TEST_F(OneSwitch, PortOfAnUntrustedGuestForwardsOnlySmpResponsesAndTraps)
+TEST_F(OneSwitch, PortOfAnUntrustedGuestDropsAllSmpsExceptResponsesAndTraps)
 {
 	MadNode guest(b, 0x200);
 	sw.restrict_management(2);

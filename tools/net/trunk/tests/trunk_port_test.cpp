@@ -129,7 +129,7 @@ TEST_F(TrunkPortTest, PacketsCrossTheTrunkUnchangedAndAreCountedByThePortsAtBoth
 		EXPECT_EQ(port->counters().rcv_packets, 100u) << port->name();
 }
 
-TEST_F(TrunkPortTest, RunOf16ConsecutivePacketsIsNotSplitByTheTrunk)
+TEST_F(TrunkPortTest, BatchOf16ConsecutivePacketsArrivesAsOneBatch)
 {
 	build();
 	connect();
@@ -146,7 +146,8 @@ TEST_F(TrunkPortTest, RunOf16ConsecutivePacketsIsNotSplitByTheTrunk)
 }
 
 // The receiver keeps the credits of up to 63 packets.
-TEST_F(TrunkPortTest, BurstAsLargeAsTheCreditWindowArrivesAlthoughSomeCreditsAreNotReturnedYet)
+TEST_F(TrunkPortTest,
+       BurstOfAFullCreditWindowArrivesEvenIfCreditsOfEarlierPacketsAreStillUnreturned)
 {
 	build();
 	connect();

@@ -381,7 +381,7 @@ TEST(TrunkAddress, TcpPortOfAnAddressCanBeReplaced)
 	EXPECT_EQ(Address::parse("[2001:db8::1]:1").with_port(2).text(), "[2001:db8::1]:2");
 }
 
-TEST(TrunkAddress, HostNamesAreResolvedByResolveButNotByParse)
+TEST(TrunkAddress, ResolveAcceptsHostNamesAndParseAcceptsOnlyIpAddresses)
 {
 	EXPECT_THROW(Address::parse("localhost:1"), std::invalid_argument);
 	EXPECT_EQ(Address::resolve("localhost:7470").text(), "127.0.0.1:7470");

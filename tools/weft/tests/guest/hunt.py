@@ -31,7 +31,7 @@ def assert_replayed(lab, report, kind, function):
 
 
 @test(kernels=("um-debug",), timeout=60)
-def known_oops_of_ib_ipoib_is_replayed(lab):
+def hunt_replay_reproduces_the_known_oops_of_ib_ipoib(lab):
     """The shortest schedule for the known oops of ib_ipoib reproduces it, with the expected signature."""
     logs = lab.directory / "logs"
     done = _hunt(lab, "replay", KNOWN, "--logs", logs, status=0)
@@ -40,31 +40,31 @@ def known_oops_of_ib_ipoib_is_replayed(lab):
 
 
 @test(kernels=("um-debug",), timeout=60)
-def known_leak_of_ipoib_receive_buffers_is_replayed(lab):
+def hunt_replay_reproduces_the_known_leak_of_ipoib_receive_buffers(lab):
     """The schedule for the leak of ib_ipoib's receive buffers reproduces the report of dma-debug, which names the function that mapped them."""
     assert_replayed(lab, "ipoib-open-receive-leak", "pending DMA allocations", "ipoib_alloc_rx_skb")
 
 
 @test(kernels=(), also=("um-debug",), timeout=120)
-def known_leak_of_an_ipoib_child_interface_is_replayed(lab):
+def hunt_replay_reproduces_the_known_leak_of_an_ipoib_child_interface(lab):
     """Two child interfaces cannot be registered, and kmemleak reports one of them when all modules have been unloaded."""
     assert_replayed(lab, "ipoib-child-leak", "unreferenced object", "ipoib_vlan_add")
 
 
 @test(kernels=(), also=("um-debug",), timeout=120)
-def known_leak_of_a_task_struct_in_ib_uverbs_is_replayed(lab):
+def hunt_replay_reproduces_the_known_leak_of_a_task_struct_in_ib_uverbs(lab):
     """Random verbs request a second context, and kmemleak reports a task when all modules have been unloaded."""
     assert_replayed(lab, "uverbs-context-task-leak", "unreferenced object", "prepare_creds")
 
 
 @test(kernels=(), also=("um-debug",), timeout=60)
-def known_kernel_fault_in_ib_umad_is_replayed(lab):
+def hunt_replay_reproduces_the_known_kernel_fault_in_ib_umad(lab):
     """Random MADs reproduce the fault at a MAD whose path bits do not fit."""
     assert_replayed(lab, "umad-path-bits", "Kernel mode fault", "ib_umad_write")
 
 
 @test(kernels=(), also=("um-debug",), timeout=60)
-def known_kernel_fault_in_mlx4_is_replayed(lab):
+def hunt_replay_reproduces_the_known_kernel_fault_in_mlx4(lab):
     """The driver is bound while an allocation fails, and unbound."""
     assert_replayed(lab, "mlx4-crdump-region", "Kernel mode fault", "mlx4_crdump_end")
 
@@ -301,7 +301,7 @@ def hosts_recover_from_faults_of_subnet_managers_and_cards(lab):
 
 
 @test(kernels=(), also=("um-debug",), timeout=300)
-def known_lock_inversion_of_mlx4_core_is_replayed(lab):
+def hunt_replay_reproduces_the_known_lock_inversion_of_mlx4_core(lab):
     """A card reports that it has failed, and is removed later. The locks of its reset and of its removal have opposite orders."""
     assert_replayed(lab, "mlx4-health-deadlock", "catas_reset", "mlx4_remove_one")
 

@@ -127,7 +127,7 @@ def weft_run_forwards_standard_input_and_sigint_to_the_command(lab):
 
 
 @test(kernels=("stock",), timeout=120)
-def weft_run_with_stack_weft_loads_only_weft_modules(lab):
+def weft_run_on_the_weft_stack_loads_no_rdma_modules_of_linux(lab):
     """With --stack weft the guests have weft's modules and none of Linux's RDMA modules, reach each other, and modprobe loads the modules again with
     those that they need."""
     done = subprocess.run([lab.program("weft"), "run", "--stack", "weft", "--on", "node1", "--quiet", "--logs", lab.directory / "logs", "--",

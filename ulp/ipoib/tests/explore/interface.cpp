@@ -119,7 +119,7 @@ private:
  * The administrator closes the interface at any moment of a recovery, any command of which may
  * fail.
  */
-void interface_can_be_closed_during_recovery(Test &test)
+void interface_can_be_closed_during_recovery_from_a_transmit_timeout(Test &test)
 {
 	/* The transitions to ERR, RESET, INIT, RTR and RTS. */
 	constexpr unsigned commands = 5;
@@ -161,7 +161,7 @@ struct Watch {
 };
 
 /* Completions that arrive while the queues are being stopped do not restart them. */
-void transmit_queues_stay_stopped_during_recovery(Test &test)
+void transmit_queues_stay_stopped_during_recovery_from_a_transmit_timeout(Test &test)
 {
 	constexpr unsigned commands = 5;
 	kern::kunit::Boxed<Host> host;
@@ -277,7 +277,7 @@ void failed_device_registration_frees_all_resources(Test &test)
  * If the allocation of rings fails twice, the interface either is closed, or can be opened and
  * sends.
  */
-void interface_is_closed_or_can_send_after_two_failed_ring_allocations(Test &test)
+void interface_can_be_reopened_and_can_send_after_two_failed_ring_allocations(Test &test)
 {
 	kern::kunit::Boxed<Host> host;
 	ASSERT_TRUE(host.ok());
@@ -320,11 +320,12 @@ void child_can_be_created_after_a_failed_attempt(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(explore_ipoib, KUNIT_CASE(interface_can_be_closed_during_recovery),
-	    KUNIT_CASE(transmit_queues_stay_stopped_during_recovery),
+KUNIT_SUITE(explore_ipoib,
+	    KUNIT_CASE(interface_can_be_closed_during_recovery_from_a_transmit_timeout),
+	    KUNIT_CASE(transmit_queues_stay_stopped_during_recovery_from_a_transmit_timeout),
 	    KUNIT_CASE(statistics_are_readable_during_ring_resize),
 	    KUNIT_CASE(child_can_be_deleted_during_device_removal),
 	    KUNIT_CASE(interface_closed_during_a_join_leaves_all_multicast_groups),
 	    KUNIT_CASE(failed_device_registration_frees_all_resources),
-	    KUNIT_CASE(interface_is_closed_or_can_send_after_two_failed_ring_allocations),
+	    KUNIT_CASE(interface_can_be_reopened_and_can_send_after_two_failed_ring_allocations),
 	    KUNIT_CASE(child_can_be_created_after_a_failed_attempt));

@@ -104,7 +104,7 @@ void card_can_be_removed_during_child_deletion(Test &test)
  * The interface is closed while it joins. When it is opened again it joins, whatever the first
  * attempt has left.
  */
-void interface_rejoins_the_broadcast_group_after_namespace_exit(Test &test)
+void interface_reopened_after_namespace_exit_joins_the_broadcast_group(Test &test)
 {
 	kern::kunit::Boxed<Host> host;
 	ASSERT_EQ(Host::up(), 0);
@@ -136,5 +136,5 @@ void interface_joins_the_broadcast_group_after_a_memory_shortage(Test &test)
 
 KUNIT_SUITE(explore_on_a_card, KUNIT_CASE(card_can_be_removed_during_the_broadcast_group_join),
 	    KUNIT_CASE(card_can_be_removed_during_child_deletion),
-	    KUNIT_CASE(interface_rejoins_the_broadcast_group_after_namespace_exit),
+	    KUNIT_CASE(interface_reopened_after_namespace_exit_joins_the_broadcast_group),
 	    KUNIT_CASE(interface_joins_the_broadcast_group_after_a_memory_shortage));

@@ -168,7 +168,7 @@ CHECKS = (vlan_is_refused, ethtool_rx_selects_checksum_offload, joined_group_is_
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=200)
-def namespaces_packet_sockets_multicast_and_vlans_behave_as_on_the_stock_stack(lab):
+def network_namespaces_packet_sockets_multicast_and_vlans_behave_as_with_stock_ipoib(lab):
     """Network namespaces, packet sockets, multicast, VLANs, checksums and removal behave as on Linux's stack."""
     with mixed_pair(lab, OPEN) as (node1, node2):
         install_tool(lab, node1, node2)

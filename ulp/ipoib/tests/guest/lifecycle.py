@@ -104,7 +104,7 @@ def loss(lab, node1, node2):
 
 
 @test(kernels=("um-debug",), also=("debug", "stock", "plain"), timeout=400)
-def traffic_resumes_after_link_sm_and_lid_changes(lab):
+def ip_traffic_resumes_after_link_flaps_sm_outages_and_lid_changes(lab):
     """An interface, a link, the subnet manager and all LIDs change under traffic between two guests with weft's stack."""
     with weft_pair(lab) as (node1, node2):
         interfaces_up(node1, node2)
@@ -122,7 +122,7 @@ def modules_and_cards_can_be_removed_under_traffic(lab):
 
 
 @test(kernels=(), also=("stock", "plain", "debug"), timeout=600)
-def traffic_with_a_stock_peer_resumes_after_link_sm_and_driver_changes(lab):
+def ip_traffic_with_a_stock_peer_resumes_after_link_flaps_sm_outages_and_driver_reloads(lab):
     """Interfaces survive all of these changes if the peer is on Debian's stack."""
     with mixed_pair(lab) as (node1, node2):
         interfaces_up(node1, node2)

@@ -156,7 +156,7 @@ class Administrator:
 
 
 @test(kernels=("um-debug",), also=("stock", "debug"), timeout=300, full_timeout=2 * HOURS_S)
-def random_administration_of_ib0_has_the_same_results_as_on_the_stock_stack(lab):
+def random_administrator_actions_on_ib0_have_the_same_outcome_as_on_the_in_tree_stack(lab):
     """Each action of an administrator on ib0 has the same outcome as on Debian's stack. Traffic continues afterwards, and the kernel reports
     nothing."""
     with mixed_pair(lab) as (node1, node2):

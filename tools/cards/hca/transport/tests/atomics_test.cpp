@@ -37,7 +37,7 @@ TEST(Atomics, MaskedFetchAddDoesNotCarryAcrossFields)
 }
 
 /* Operands are numbers: guests of either byte order see the correct result. */
-TEST(Atomics, OperandsMayBeLittleOrBigEndian)
+TEST(Atomics, BigEndianFlagSelectsTheByteOrderOfOperandsInMemory)
 {
 	for (bool big : {false, true}) {
 		GuestMemory memory;

@@ -91,7 +91,7 @@ TEST(LinkedReceives, UnreadableWqeLinkFailsTheReceiveQueuePermanently)
 	EXPECT_EQ(list.available(), 0u);
 }
 
-TEST(LinkedReceives, NonXrcReceiveUsesTheCompletionQueueOfItsQp)
+TEST(LinkedReceives, ReceiveOfANonXrcQpCompletesToTheCqOfThatQp)
 {
 	BackwardList list;
 	ReceiveWork work;

@@ -238,7 +238,7 @@ public:
  * A command that may have changed any key checks each lease once, and does not check data that has
  * arrived. A guest can have many keys, and many such commands in a row.
  */
-TEST(Leases, EachLeaseInUseIsCheckedOnceByACommandThatMayInvalidateAnyMemoryKey)
+TEST(Leases, CommandThatMayInvalidateAnyMemoryKeyChecksEachMemoryLeaseInUseOnlyOnce)
 {
 	Places keys;
 	Leases leases(keys);

@@ -124,7 +124,7 @@ TEST_F(UnreliableConnection, LocalSendErrorMovesTheQpToSqe)
 }
 
 /* Any QP may use the receives of an SRQ. The limit event is raised once. */
-TEST_F(Queues, QpsShareAnSrqThatRaisesOneLimitEvent)
+TEST_F(Queues, SrqSharedByTwoQpsServesBothAndRaisesItsLimitEventOnlyOnce)
 {
 	SharedReceiveQueue &srq = b.create_srq(4, 3);
 	b.take_events();
