@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * Validates received messages. Other code reads only messages that have passed this check. The same
- * source is also compiled into a program of the host, which fuzzes it.
+ * source is also compiled into a user-space fuzzer (tools/tests/cm/fuzz).
  */
 #pragma once
 

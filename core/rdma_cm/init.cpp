@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Initialises the module: installs the kernel's address resolution and the transports. */
+/*
+ * Starts the RDMA CM when the module is loaded, with the resolver that looks up IP addresses in the
+ * kernel (kernel_resolver.hpp) and the transports for InfiniBand and iWARP. Stops it when the
+ * module is unloaded.
+ */
 #include "ib_transport.hpp"
 #include "iw_transport.hpp"
 #include "kernel_resolver.hpp"

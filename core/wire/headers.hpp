@@ -4,8 +4,8 @@
  *
  * The headers may be stored separately from the payload: build() writes only headers, and parse()
  * reads only headers and takes the length of the whole packet. The code is freestanding, because
- * both kernel modules and programs of the host link it. No function allocates memory, takes locks
- * or sleeps, so all can be called in any context.
+ * both kernel modules and user-space programs link it. No function allocates memory, takes locks or
+ * sleeps, so all can be called in any context.
  */
 #pragma once
 

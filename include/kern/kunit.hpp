@@ -14,8 +14,9 @@
 //	KUNIT_SUITE(kern_list, KUNIT_CASE(list_iterates_in_insertion_order), …);
 //
 // A test function that no suite lists is unused, which is a compiler error. A test that checks
-// nothing fails. The test module is `KERN_MODULE_INFO("…")` in a module.c, these files, and `ifdef
-// CONFIG_KUNIT` around its lines in the directory's Kbuild.
+// nothing fails. A test module consists of such files and of a module.c, which contains
+// `KERN_MODULE_INFO("…")`. The module's lines in the directory's Kbuild are inside `ifdef
+// CONFIG_KUNIT`.
 #pragma once
 #include <type_traits>
 #include <kern/abi/debug.h>

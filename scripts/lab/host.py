@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Builds the programs of the host (tools/), and runs their unit tests with ctest, under sanitizers.
+"""Builds the user-space programs in tools/, and runs their unit tests with ctest, under sanitizers.
 
 Three trees are built from the same sources. The programs, weft-explore and its tests are built without sanitizers (weft-explore enables sanitizers
 itself). The host tests and the fuzz targets are built with AddressSanitizer and UndefinedBehaviorSanitizer. So each library is compiled twice and

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Checks the architecture rules of Documentation/architecture.rst that a single source can violate: the source of time, the kind of mutexes, and how
-much C a module has. lab/layering.py checks what sources include, and scripts/make/kbuild/check-object checks which symbols an object needs."""
+"""Checks the architecture rules of Documentation/architecture.rst that one source file can violate by itself: code in tools/ gets time, threads and random
+numbers only through tools/base, its mutexes have lock annotations, and a module outside core/kern has no C code except its entry and its exports.
+lab/layering.py checks what sources include, and scripts/make/kbuild/check-object checks which symbols an object needs."""
 import re
 
 SOURCES = {".c", ".cpp", ".h", ".hpp"}

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-# Builds the programs of the host. Make always runs Ninja, which decides what is out of date.
+# Builds the user-space programs in tools/, such as weftd and weft. Make always runs Ninja, which
+# decides what is out of date.
 build/tools/build.ninja: tools/CMakeLists.txt
 	cmake -S tools -B build/tools -G Ninja
 

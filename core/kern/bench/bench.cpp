@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Measures the cost of the operations of core/kern when the module is inserted. For each operation
-// it prints a line `figure NAME UNIT OURS REFERENCE`, which scripts/bench reads. OURS is the cost
-// of the C++ wrapper, and REFERENCE the cost of the same operation in C.
+// Measures the cost of the operations of core/kern. The benchmark runs when its module is inserted.
+// For each operation it prints a line `figure NAME UNIT OURS REFERENCE`, which scripts/bench reads.
+// OURS is the cost of the C++ wrapper, and REFERENCE the cost of the same operation in C.
 #include <kern/atomic.hpp>
 #include <kern/lock.hpp>
 #include <kern/log.hpp>

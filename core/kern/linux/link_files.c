@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Implements the files in /sys/class/net/ib0 by which scripts read and change settings that `ip
- * link` also has, and create and delete child interfaces.
+ * Implements the files mode, umcast, pkey, create_child and delete_child of an IPoIB interface in
+ * /sys/class/net. They show and change settings for which `ip link` has options, too, and create
+ * and delete child interfaces.
  */
 #include <linux/device.h>
 #include <linux/rtnetlink.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements the warnings and context checks of include/kern/abi/debug.h, and the atomic accesses
-// and branches of instrument.h.
+// Implements the warnings and context checks of include/kern/abi/debug.h, and the two functions
+// that instrumented code calls, so that the scheduler can switch fibers there: before each atomic
+// access (instrument.h), and in each basic block (-fsanitize-coverage=trace-pc).
 #include <kern/abi/debug.h>
 #include "failure.hpp"
 #include "lock_order.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests that files in debugfs pass reads and writes to their objects, and that the names of removed
-// files can be reused.
+// Tests kern::debugfs: reading or writing a file calls the method of the C++ object that provides
+// the file, and names of removed directories and files can be reused.
 #include <kern/debugfs.hpp>
 #include <kern/errno.h>
 #include <kern/kunit.hpp>

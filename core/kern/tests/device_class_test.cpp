@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests that files of devices in a class pass writes to their objects, and that the names of
-// classes and of device nodes can be reused after removal.
+// Tests kern::DeviceClass and kern::MiscNode: a write to a sysfs file of a device calls the store
+// method of the C++ object that provides the file, and names of classes, of the devices in them,
+// and of device nodes can be reused after removal.
 #include <kern/device_class.hpp>
 #include <kern/errno.h>
 #include <kern/file.hpp>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests that the memory of processes is pinned as requested, or refused.
+// Tests the pinning of process memory: a device and the process see each other's writes, and
+// requests are rejected for invalid ranges, for missing permissions, or beyond RLIMIT_MEMLOCK.
 #include <kern/abi/user.h>
 #include <kern/kunit_process.hpp>
 #include <kern/user_memory.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests devices other than InfiniBand: the methods that the midlayer calls on an RNIC, and the
-// operations that it permits on one.
+// Tests the midlayer with devices whose transport is iWARP (RNICs): which of the driver's methods
+// the midlayer calls, and which operations it permits.
 #include <rdma/driver.hpp>
 #include "fixture.hpp"
 #include "observer.hpp"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests that concurrent reads of a port's tables leave the contents of the last read.
+// Tests that only one task at a time reads a port's tables from the card: a second read waits until
+// the first is complete, so that an older result never replaces a newer one.
 #include <kern/thread.hpp>
 #include "../port.hpp"
 #include "card_of_memory.hpp"

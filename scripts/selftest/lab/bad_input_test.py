@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests that missing requirements of the host are reported by one clear line and a non-zero status, and that no partial results remain."""
+"""Tests that the scripts report by one clear line and a non-zero status what the machine lacks on which they run (a program, disk space, a network), and
+that no partial results remain."""
 import contextlib
 import os
 import pathlib

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests that clang reports a member of a host program that is accessed without its mutex."""
+"""Tests that clang reports an access, in the sources of tools/, to a class member without the mutex that protects it."""
 import pathlib
 import tempfile
 import unittest

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests that clang-tidy reports names that violate the style of their half, even in sources that cannot be compiled together."""
+"""Tests that clang-tidy reports names that violate the naming style: that of user-space programs in tools/, and that of kernel modules elsewhere. It
+must do so even in sources that cannot be compiled together."""
 import os
 import pathlib
 import shutil

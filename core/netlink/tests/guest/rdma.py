@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests Debian's `rdma` tool on weft's modules: the devices, ports and objects that it shows, and to which users."""
+"""Tests Debian's `rdma` tool on weft's modules: the devices, ports and objects that it shows, and which users and network namespaces see them."""
 import contextlib
 import json
 

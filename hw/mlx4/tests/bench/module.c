@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * When the module is loaded, benchmarks the first device that is not a software device, and logs
- * the results.
+ * Implements the benchmark module. Its init function measures the first RDMA device that is not a
+ * software device, and logs the results.
  */
 #include <linux/module.h>
 #include "loop.h"
