@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests that programs register MAD agents, and send and receive MADs with them, as with Linux's
-// umad files.
+// Tests the MAD agents of programs that `weft attach` has connected to nodes of the fabric: the
+// programs register agents, and send and receive MADs with them, as with Linux's umad files.
 #include <cerrno>
 
 #include "attach/tests/two_nodes.hpp"

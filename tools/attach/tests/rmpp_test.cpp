@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests RMPP messages between attached programs. The server implements RMPP, as the kernel does,
-// for agents that were registered with RMPP.
+// Tests RMPP messages between two programs that `weft attach` has connected to nodes of the fabric.
+// As Linux does for umad, the server of `weft attach` splits messages into segments and reassembles
+// them, for MAD agents that were registered with an RMPP version.
 #include <cerrno>
 #include <numeric>
 

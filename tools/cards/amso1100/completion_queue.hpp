@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements a completion queue: a ring of entries in the host's memory, and the indices that the
-// host writes to the card's memory.
+// Implements a completion queue: a ring of entries in the guest's memory, and the indices that the
+// driver writes to the card's memory.
 #pragma once
 
 #include <array>

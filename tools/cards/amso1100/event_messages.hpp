@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Builds the event messages that the card sends to the host.
+// Builds the event messages that the card sends to its driver.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Holds the objects of one type, and the handles that the host uses for them. A handle is an index
-// and a generation, so that a stale handle does not soon refer to another object.
+// Holds the objects of one type, and the handles by which the driver refers to them. A handle is an
+// index and a generation, so that a stale handle does not soon refer to another object.
 #pragma once
 
 #include <array>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Manages the memory regions of the host, which are accessed by STag: page lists and access rights.
+// Manages the memory regions that the driver has registered with the card: their STags, page lists
+// and access rights.
 #pragma once
 
 #include <cstddef>

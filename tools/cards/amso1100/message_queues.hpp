@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements the fixed message queues between host and RNIC: requests in the card's memory, replies
-// and events in the host's memory, and the hints that notify the host of them.
+// Implements the fixed message queues between the driver and the RNIC: requests in the card's
+// memory, replies and events in the guest's memory, and the hints that notify the driver of them.
 #pragma once
 
 #include <array>

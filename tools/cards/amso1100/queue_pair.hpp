@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements a queue pair: passes the host's work requests to an iWARP stream, and performs the
-// stream's accesses to the host's memory.
+// Implements a queue pair: passes the driver's work requests to an iWARP stream, and performs the
+// stream's accesses to the guest's memory.
 #pragma once
 
 #include <cstdint>

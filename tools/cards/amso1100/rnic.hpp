@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements the RNIC: its message queues to the host, and its TCP/IP stack with MAC and IP
-// addresses of its own. While the host has the RNIC open, class Verbs manages the RNIC's verbs
+// Implements the RNIC: its message queues to the driver, and its TCP/IP stack with MAC and IP
+// addresses of its own. While the driver has the RNIC open, class Verbs manages the RNIC's verbs
 // objects.
 #pragma once
 

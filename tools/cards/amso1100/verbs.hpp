@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Manages the objects of an open RNIC (completion queues, queue pairs, memory and endpoints), and
-// executes the host's requests about them.
+// Manages the objects of an RNIC that the driver has opened (completion queues, queue pairs, memory
+// regions and endpoints), and executes the driver's requests about them.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Parses the work requests that the host writes into the slots of send and receive queues.
+// Parses the work requests that the driver writes into the slots of send and receive queues.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Holds the links of a card's ports. The links connect the fabric with the card's transport engine,
-// its management agents, and programs of the host.
+// Connects a card's ports to the links of the fabric. Received packets are passed to the card's
+// transport engine, link changes to its subnet management agent, and returned credits to the engine
+// and to programs outside the guest that use the port (weft attach).
 #pragma once
 
 #include <memory>

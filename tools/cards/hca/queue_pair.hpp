@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Defines a queue pair of any channel adapter. The card's commands own and change it. The transport
-// engine reads it, changes its state if packets require it, and attaches its own state. Each card
-// derives a class from it, with the card's own state.
+// Defines a queue pair of any channel adapter. The driver's commands create it and set its
+// attributes. The transport engine reads the attributes, changes the QP's state if packets require
+// it, and attaches state of its own. Each card model derives a class from it, with the state that
+// only this model has.
 #pragma once
 
 #include <cstdint>

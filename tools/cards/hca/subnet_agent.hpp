@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Implements the card's subnet management agent. It answers SMPs from the fabric and from the
-// driver (command MAD_IFC) by the rules of all nodes (fabric::SubnetAgent), reports changes to the
-// driver by events, and sends traps to the subnet manager.
+// driver (command MAD_IFC), reports changes to the driver by events, and sends traps to the subnet
+// manager. The code that the agents of all types of nodes share is in fabric::SubnetAgent.
 #pragma once
 
 #include <cstdint>

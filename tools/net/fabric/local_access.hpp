@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Defines the interface through which programs of the host (weft attach) use a port of a node of
- * any type: they send and receive MADs on its QP0 and QP1, in addition to the node's own agents,
- * and read its attributes.
+ * Defines the interface through which programs that run outside any guest (weft attach) use a port
+ * of a node of any type: they send and receive MADs on its QP0 and QP1, in addition to the node's
+ * own agents, and read its attributes.
  */
 #pragma once
 

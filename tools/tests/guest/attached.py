@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Tests that programs on the host (weft attach) and programs in guests work together on one fabric: OpenSM on the host manages guests, and diagnostic
-programs print the same on the host and in a guest. Programs of the host are also attached to nodes whose guest uses the port at the same time."""
+programs print the same on the host and in a guest. A program on the host may also use the port of a guest's card while the guest uses it."""
 import contextlib
 import os
 import re

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Samples of a fabric of which only the changes are sent (weftd(1), fabric.sample). Unchanged values are shared between a sample and the next one, so
-that samples are cheap to keep and to compare."""
+"""Computes and applies the changes from one sample of a fabric's state to the next, because only the changes are sent (weftd(1), fabric.sample).
+Unchanged values are shared between a sample and the next one, so that samples are cheap to keep and to compare."""
 import itertools
 import time
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Provides a fabric without guests, and programs of the host that run on its nodes by `weft attach`.
+"""Provides a fabric without guests, and runs programs of this machine, such as OpenSM, attached to its nodes (`weft attach`).
 
 Tests that import this module get the paths of weft and weftd as their first two arguments.
 """

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests that text and drawings of a fabric match the description from the control socket, for any
-// names.
+// Tests that text and drawings of a fabric match the description that weftd returns on its control
+// socket, whatever characters the names of nodes contain.
 #include "weft/render.hpp"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Serves the console output of a guest, as `weft lab console` shows it. The lab's process reports the file; no other file is opened."""
+"""Serves the console output of a guest, as `weft lab console` shows it. The process of `weft lab up` reports the path of the guest's console log, and
+only a log that belongs to this lab is opened."""
 import asyncio
 import json
 import os

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests that samples of a lab contain what has changed since a generation, and are complete if that
-// is not enough.
+// Tests the request fabric.sample: its result contains only the values that have changed since the
+// client's previous sample (identified by its generation number), or all values if that sample is
+// unknown, or if ports or hosts have been added or removed since.
 #include <array>
 #include <filesystem>
 #include <memory>

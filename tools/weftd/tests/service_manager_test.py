@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests that weftd notifies the service manager (sd_notify(3)) when its sockets serve, and when it stops.
+"""Tests that weftd notifies the service manager (sd_notify(3)) when clients can connect to its sockets, and when it stops.
 
     service_manager_test.py WEFTD
 """

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Contains examples of tests without guests: they run OpenSM and diagnostic programs of the host, attached to nodes of an emulated fabric."""
+"""Contains examples of tests without guests. The OpenSM and the diagnostic programs that are installed on this machine run attached to nodes of an
+emulated fabric."""
 import re
 import time
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Runs a schedule once in a lab in virtual time, and determines the verdict: passed, a kernel report, or guests that do not continue."""
+"""Runs a schedule once in a lab in virtual time, and determines the verdict: passed, a kernel report, guests that hang, or a run without a regular
+end."""
 import dataclasses
 import os
 import pathlib
