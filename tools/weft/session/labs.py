@@ -17,7 +17,7 @@ import threading
 import time
 
 import stack
-from lab import CommandFailed, DeadlineExceeded, Guest, GuestDied, kernels, own_kernel
+from lab import CommandFailed, DeadlineExceeded, Guest, GuestDied, image, kernels, own_kernel
 from lab.errors import LabError, printable
 from lab.guest import BUSYBOX, contention
 from lab.vm import WITHOUT_ZEROING, ethernet_netdev
@@ -178,8 +178,8 @@ exit $failed
 NVME_PLACES = "nvme=/sys/class/nvme nvmet=/sys/kernel/config/nvmet fabrics=/dev/nvme-fabrics note=/run/weft-nvme links=/run/weft-nvmet\n"
 # The same without a subnet manager: when one is started, the port becomes active, and the interface gets its carrier.
 UNMANAGED_SETUP = LOAD + SET_UP
-# The initramfs loads Debian's driver early.
-EARLY_DRIVER = "weft.early=1"
+# The initramfs loads Debian's driver of that model early, if it has one.
+EARLY_DRIVER = "weft.early={model}"
 # The same on the lab's Ethernet.
 ETHERNET_SETUP = "modprobe -q virtio_net; ip address add {address}/16 dev eth0 && ip link set eth0 up"
 IPOIB_NETWORK, ETHERNET_NETWORK = "10.1", "10.2"    # with a prefix of 16 bits; weftd allows fewer hosts than each has addresses
@@ -774,7 +774,8 @@ class Lab:
             own = settings.stack == stack.WEFT
             # See the comment on WITHOUT_ZEROING.
             quickly = (WITHOUT_ZEROING,) if own or host["model"] != "mthca" else ()
-            append = " ".join((*quickly, *(() if own else (EARLY_DRIVER,)), append))
+            early = (EARLY_DRIVER.format(model=host["model"]),) if not own and image.EARLY + host["model"] in image.BOOT_MODULES else ()
+            append = " ".join((*quickly, *early, append))
         netdevs = [ethernet_netdev(host["ethernet"]["socket"])] if "socket" in host.get("ethernet", {}) else []
         return Guest(host["name"], kernel=plan.kernel, netdevs=netdevs, cpus=settings.cpus, memory=f"{settings.mebibytes()}M", share=settings.share, append=append,
                      cards=[host["socket"]], log=self.logs / f"{host['name']}.log", bounded_log=True)

@@ -724,6 +724,23 @@ class CardReturn(unittest.TestCase):
         self.assertEqual(asked, [("link.down", {"link": "a/1", "record": False}), ("link.up", {"link": "a/1"})])
 
 
+class GuestCommandLine(unittest.TestCase):
+    def words(self, model, settings=GuestSettings(), bare=False):
+        """Returns the kernel parameters that a lab adds for a host's guest."""
+        lab = labs.Lab(pathlib.Path("/none"), pathlib.Path("/none"), None, None, settings, bare, lambda _: None)
+        host = {"name": "a", "model": model, "socket": "/none/card"}
+        with unittest.mock.patch.object(labs, "Guest") as guest:
+            lab._make_guest(labs.Plan(host, settings, types.SimpleNamespace(), None))
+        return guest.call_args.kwargs["append"].split()
+
+    def test_mlx4_core_is_loaded_early_in_guests_with_its_card(self):
+        self.assertIn("weft.early=mlx4", self.words("mlx4"))
+
+    def test_no_driver_is_loaded_early_if_the_initramfs_has_none_for_the_guest(self):
+        for words in (self.words("mthca"), self.words("mlx5"), self.words("mlx4", GuestSettings(stack=stack.WEFT)), self.words("mlx4", bare=True)):
+            self.assertEqual([word for word in words if word.startswith("weft.early")], [])
+
+
 class LabStopDuringCardReturn(Folder):
     def test_lab_stops_without_waiting_for_guests_to_release_their_cards(self):
         """A guest whose driver does not release its card for a long time does not delay `weft lab down`."""
