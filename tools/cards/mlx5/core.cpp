@@ -105,13 +105,22 @@ void Core::open()
 	link_training_.arm(kLinkTraining);
 }
 
+Subscription::PortSet Core::active_ports() const
+{
+	Subscription::PortSet active = 0;
+	for (unsigned number = 1; number <= ports.size(); ++number)
+		if (ports[number - 1]->active())
+			active |= Subscription::PortSet{1} << (number - 1);
+	return active;
+}
+
 // On a busy host, the training may take less time than the driver until it subscribes. The driver
-// has then missed that the ports became active, so report it again.
-void Core::driver_subscribed()
+// may then have missed that the ports in @missed became active, so report it again.
+void Core::driver_subscribed(Subscription::PortSet missed)
 {
 	enable_link();
 	for (unsigned number = 1; number <= ports.size(); ++number)
-		if (ports[number - 1]->active())
+		if (missed & active_ports() & Subscription::PortSet{1} << (number - 1))
 			events.port_change(number, port_change::active);
 }
 
@@ -381,6 +390,8 @@ void Core::port_changed(unsigned number)
 
 void Core::port_state_changed(unsigned number, bool active)
 {
+	if (active)
+		subscription.port_activates(number);
 	events.port_change(number, active ? port_change::active : port_change::down);
 }
 

@@ -126,7 +126,9 @@ public:
 	CommandQueue command_queue;
 	Doorbells doorbells;
 	Gateway gateway{*this};
-	Subscription subscription{host.loop(), events, [this] { driver_subscribed(); }};
+	Subscription subscription{
+		host.loop(), events, [this] { return active_ports(); },
+		[this](Subscription::PortSet missed) { driver_subscribed(missed); }};
 
 private:
 	// SubnetAgent::Host
@@ -153,7 +155,8 @@ private:
 	std::optional<std::uint32_t> completion_queue() const override;
 	void command_done(std::uint32_t eqn, unsigned slot) override;
 
-	void driver_subscribed();
+	Subscription::PortSet active_ports() const;
+	void driver_subscribed(Subscription::PortSet missed);
 	// Ends the link's training, if it is in progress.
 	void enable_link();
 	void interrupt(unsigned vector);

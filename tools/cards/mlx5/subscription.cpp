@@ -42,23 +42,42 @@ void Subscription::pkeys_read(std::uint32_t block)
 		state_ = State::asking;
 		asked_ = 0;
 		ask();
-	} else if (state_ == State::asking && reads_ >= 2 * kBlockEntries) {
+	} else if (state_ == State::asking && reads_ >= expected_reads_) {
 		state_ = State::found;
 		next_event_.cancel();
-		found_();
+		found_(earlier_);
 	}
+}
+
+void Subscription::send_event()
+{
+	reads_ = 0;
+	expected_reads_ = 2 * kBlockEntries;
+	earlier_ = active_();
+	events_.port_change(1, hw::mlx5::port_change::pkey);
 }
 
 void Subscription::ask()
 {
 	// A driver that does not take its events must not lose others.
 	if (events_.all_consumed(EventType::port_change)) {
-		reads_ = 0;
+		send_event();
 		++asked_;
-		events_.port_change(1, hw::mlx5::port_change::pkey);
 	}
 	if (asked_ < kMostEvents)
 		next_event_.arm(std::min(kLongest, kFirst * (1 << std::min(asked_, 6u))));
+}
+
+void Subscription::port_activates(unsigned number)
+{
+	if (state_ != State::asking)
+		return;
+	send_event();
+	earlier_ &= ~(PortSet{1} << (number - 1));
+	// The driver may have subscribed between the two events. It reads the table once for the
+	// event that port 1 is active.
+	if (number == 1)
+		expected_reads_ = kBlockEntries;
 }
 
 void Subscription::stop()
