@@ -293,7 +293,12 @@ static void wait_for_a_mad(const char *how)
 	       strerrorname_np(-umad_poll(port, 0)));
 	umad_set_addr(umad, 1, 0, 0, 0);
 	int sent = umad_send(port, agent, umad, mad_bytes, 100, 0);
-	printf(" %s\n", strerrorname_np(-sent));
+	struct umad_reg_attr wanted = {.mgmt_class = performance, .mgmt_class_version = 1};
+	uint32_t another;
+	printf(" %s, register: %s %s", strerrorname_np(-sent),
+	       strerrorname_np(-umad_register(port, performance, 1, 0, NULL)),
+	       strerrorname_np(umad_register2(port, &wanted, &another)));
+	printf(", open: %s\n", strerrorname_np(-umad_open_port(NULL, 0)));
 }
 
 // Becomes the port's subnet manager, and waits until it is available.
@@ -411,6 +416,51 @@ static void forge(int lid)
 	}
 }
 
+// Prints the high half of its transaction IDs, and waits for a line of input. Then it prints which
+// response it has received, of three requests: the first one was answered before, the second one is
+// for an unused LID, and the third one is sent after the line. The numbers are the low halves of
+// the transaction IDs.
+static void await_responses(int lid, int unused)
+{
+	enum { never_ms = 600000 };
+	int port = open_port(), agent = add_agent(port, performance), length = mad_bytes;
+	void *umad = new_mad();
+	uint32_t high;
+	if (umad_send(port, agent, new_request(lid, performance, 1), mad_bytes, answer_timeout_ms,
+		      0) ||
+	    umad_recv(port, umad, &length, answer_timeout_ms) < 0)
+		fail("the first request");
+	memcpy(&high, (uint8_t *)umad_get_mad(umad) + 8, sizeof(high));
+	if (umad_send(port, agent, new_request(unused, performance, 2), mad_bytes, never_ms, 0))
+		fail("umad_send");
+	printf("%u\n", be32toh(high));
+	fflush(stdout);
+	getchar();
+	if (umad_send(port, agent, new_request(lid, performance, 3), mad_bytes, answer_timeout_ms,
+		      0))
+		fail("umad_send");
+	printf("response %d\n", (int)receive(port, answer_timeout_ms));
+}
+
+// Sends responses to the requests of await_responses(), which was attached to another node. Its
+// own request then gets a response, so the forged ones have arrived.
+static void forge_responses(int lid, uint32_t high)
+{
+	int port = open_port(), agent = add_agent(port, performance);
+	high = htobe32(high);
+	for (uint32_t number = 1; number <= 3; ++number) {
+		void *response = new_request(lid, performance, number);
+		uint8_t *mad = umad_get_mad(response);
+		mad[3] = get_response;
+		memcpy(mad + 8, &high, sizeof(high));
+		if (umad_send(port, agent, response, mad_bytes, 0, 0))
+			fail("umad_send");
+		umad_free(response);
+	}
+	print_status("own request", port, agent, new_request(lid, performance, 4),
+		     answer_timeout_ms);
+}
+
 // SubnAdmGetTable(NodeRecord) of all nodes. Returns the bytes of the answer, or a negative errno.
 static int get_all_nodes(int port, int agent, int manager)
 {
@@ -476,6 +526,10 @@ int main(int count, char **words)
 		flood(atoi(words[2]), answer_timeout_ms, 0, performance);
 	else if (strcmp(what, "forge") == 0 && count > 2)
 		forge(atoi(words[2]));
+	else if (strcmp(what, "await-responses") == 0 && count > 3)
+		await_responses(atoi(words[2]), atoi(words[3]));
+	else if (strcmp(what, "forge-responses") == 0 && count > 3)
+		forge_responses(atoi(words[2]), (uint32_t)strtoul(words[3], NULL, 10));
 	else if (strcmp(what, "descriptors") == 0 && count > 2)
 		without_descriptors(atoi(words[2]));
 	else

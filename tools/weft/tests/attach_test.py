@@ -26,6 +26,7 @@ from attached import Attached, NEEDED, NODE1, NODES, NO_MANAGER, OWN_MANAGER, SY
 
 LIBRARY = sys.argv[3]
 assert os.path.exists(LIBRARY)
+UNUSED = 999        # no port has this LID
 TREE = pathlib.Path(__file__).resolve().parents[3]
 
 
@@ -318,7 +319,7 @@ class AttachedUserPrograms(OwnProgram):
             end()
             first = {"recv": "umad_recv: EIO", "umad_poll": "umad_poll: EIO", "poll": "poll: POLLHUP"}
             for how, (running, _) in waiting.items():
-                self.assertEqual(self.rest_of(running), [first[how], "then: EIO EIO EIO"])
+                self.assertEqual(self.rest_of(running), [first[how], "then: EIO EIO EIO, register: EPERM EIO, open: ENODEV"])
             for running, _ in managers[1:]:
                 self.assertEqual(self.rest_of(running), ["open: EIO"])
 
@@ -357,6 +358,18 @@ class AttachedUserPrograms(OwnProgram):
                 self.assertEqual(self.run_program(node, "threads"), "threads: all responses\n")
             self.assertRegex(self.run_on("node2", "perfquery", self.guid_of("node1"), "-G"), "PortXmitPkts")
             self.assertIsNone(forger.poll(), "the program exited")
+
+    def test_forged_responses_with_the_transaction_ids_of_another_program_are_not_delivered(self):
+        """The forger knows the transaction IDs of a program on another node: of a request that was answered, of one for an unused LID, and of the next one."""
+        self.await_subnet()
+        lids = self.lids()
+        with self.running_on("node2", self.program, "await-responses", str(lids["node1"]), str(UNUSED), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                             text=True) as running:
+            high = running.stdout.readline().strip()
+            self.assertEqual(self.run_program("node1", "forge-responses", str(lids["node2"]), high), "own request: 0\n")
+            running.stdin.write("\n")
+            running.stdin.flush()
+            self.assertEqual(self.rest_of(running), ["response 3"])
 
     def memory(self):
         """Returns weftd's memory in MiB."""
