@@ -43,6 +43,9 @@ PARALLEL = "".join(f'[[switch]]\nname = "switch{number}"\nports = 8\n' for numbe
 FAT_TREE = "".join(f'[[switch]]\nname = "switch{number}"\nports = 8\n' for number in range(1, 5)) + "".join(
     f'[[host]]\nname = "node{number}"\nmodel = "endpoint"\n[[link]]\nends = ["node{number}", "switch{(number + 1) // 2}"]\n' for number in range(1, 5)) + "".join(
     f'[[link]]\nends = ["switch{leaf}", "switch{spine}"]\n' for leaf in (1, 2) for spine in (3, 4)) + UNMANAGED
+# For the class ScheduledChanges: switch2 is replaced by switch5.
+MANAGER = '[sm]\nswitch = "switch1"\npriority = 14\n'
+BEFORE, AFTERWARDS = ring(5, MANAGER, without=5), ring(5, MANAGER, without=2)
 # A manager whose priority is below that of the OpenSM that the tests start with priority 10.
 PASSIVE_MANAGER = FABRIC + '[sm]\nswitch = "switch1"\npriority = 5\n'
 
@@ -375,6 +378,27 @@ class ScheduledEvents(Configured):
         def links_that_are_down():
             return [link["ends"] for link in self.fabric()["links"] if link["settings"]["state"] == "down"]
         self.assertEqual(daemon.await_that("the link to go down", links_that_are_down), [["switch1/2", "switch2/3"]])
+
+
+class ScheduledChanges(Configured):
+    """Scheduled events disable weft's own manager, replace a switch and its host by another one, and take the link of the master OpenSM down. The last state is
+    the same if OpenSM starts after some of the events."""
+
+    LAB = BEFORE
+    EVENTS = ({"at": daemon.TIME_LIMIT / 20, "command": "sm.disable"},
+              {"at": daemon.TIME_LIMIT / 15, "command": "lab.apply", "text": AFTERWARDS, "source": "afterwards.toml", "folder": "/"},
+              {"at": daemon.TIME_LIMIT / 10, "command": "link.down", "link": "node1"})
+
+    def test_opensm_follows_scheduled_changes_of_switches_links_and_managers(self):
+        options = self.file("opensm.conf", STANDBY)
+        # Frequent sweeps find links that come up after OpenSM has started. The events may occur before all links are up.
+        Attached.opensm(self, "node1", "-s", "2", "-F", options, "-p", "10")
+        Attached.opensm(self, "node3", "-s", "2", "-F", options, "-p", "5")
+        daemon.await_that("the second OpenSM to be master", lambda: self.lid("node3") and self.fabric()["subnet_manager"]["state"] == "not active" and
+                          re.search(rf"sm lid {self.lid('node3')} .*SMINFO_MASTER", self.answer("node4", "sminfo")))
+        daemon.await_that("routes by the new switch", lambda: self.route("node3", "node5") == ["switch3", "switch4", "switch5"])
+        found = self.run_on("node3", "ibnetdiscover")
+        self.assertNotRegex(found, '"(switch2|node1|node2)"')
 
 
 class OpenSmWithDisabledManager(Configured):
