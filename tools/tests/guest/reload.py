@@ -11,7 +11,7 @@ from lab.guest import GuestDied
 from lab.testing import test
 from lab.waiting import wait_until
 
-from stock import active, check, complaints, guests, interfaces_up, lid, load, pair, ping, unload
+from stock import active, check, complaints, guests, interfaces_up, lid, load, pair, ping, reactivate, unload
 
 CARD = "/sys/bus/pci/devices/0000:01:00.0"
 NEW_CARD = "/sys/bus/pci/devices/0000:02:00.0"      # at the spare port
@@ -59,13 +59,7 @@ def ib0_recovers_after_flr_and_reboot(lab):
             node1.run(f"echo 1 >{CARD}/reset", timeout=60)
             assert re.search(r"node1/1 +down", fabric.weft("fabric", "show")), "a card that was reset has closed its port"
             active(node1, timeout=150)
-            # Debian's SA client reads the SM's address when the port changes. On a busy host the port can become active before the client is
-            # registered again; ib0 would then wait forever for the next change.
-            node1.wait_for("test -e /sys/class/net/ib0", timeout=30, what="ib0")
-            fabric.weft("link", "down", "node1")
-            node1.wait_for("! grep -q ACTIVE /sys/class/infiniband/mlx4_0/ports/1/state", what="the port to go down")
-            fabric.weft("link", "up", "node1")
-            active(node1)
+            reactivate(fabric, node1)
             interfaces_up(node1)
             ping(node1, node2, "10.0.0.2", 20)
             ping(node2, node1, "10.0.0.1", 20)
@@ -125,6 +119,7 @@ def _replug(lab, started):
                     for number, (card, monitor) in enumerate(zip(fabric.sockets, monitors, strict=True), 1))) as nodes:
         load(*nodes)
         active(*nodes)
+        reactivate(fabric, *nodes)
         interfaces_up(*nodes)
         ping(*nodes, "10.0.0.2", 20)
         programs = [lab.start(REPLUG, "--once", "--ports", "spare0", fabric.directory / "control.sock", monitor, f"card={card}")
@@ -147,11 +142,7 @@ def _replug(lab, started):
             assert program.returncode == 0, (lab.directory / "replug-cards.log").read_text()
         for node in nodes:
             node.wait_for(f"test -e {NEW_CARD}/net/ib*", timeout=120, what="an interface of the new card")
-            # As in ib0_recovers_after_flr_and_reboot().
-            fabric.weft("link", "down", node.name)
-            node.wait_for("! grep -q ACTIVE /sys/class/infiniband/*/ports/1/state", what="the port to go down")
-            fabric.weft("link", "up", node.name)
-        active(*nodes)
+        reactivate(fabric, *nodes)
         interfaces_up(*nodes)
         ping(*nodes, "10.0.0.2", 20)
         ping(*reversed(nodes), "10.0.0.1", 20)

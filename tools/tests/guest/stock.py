@@ -87,6 +87,17 @@ def active(*nodes, ports=1, timeout=60):
         node.wait_for(f"test $(cat /sys/class/infiniband/*/ports/*/state | grep -c ACTIVE) = {ports}", timeout=timeout, what="active ports")
 
 
+def reactivate(fabric, *nodes):
+    """Lets the port of each card go down and up again. Linux's SA client reads the address of the subnet manager when the port changes. On a busy host the port
+    can become active before the client is registered, and ib0 would then wait forever for the next change."""
+    for node in nodes:
+        node.wait_for("test -e /sys/class/net/ib0", timeout=120, what="ib0")
+        fabric.weft("link", "down", node.name)
+        node.wait_for("! grep -q ACTIVE /sys/class/infiniband/*/ports/1/state", what="the port to go down")
+        fabric.weft("link", "up", node.name)
+    active(*nodes)
+
+
 def lid(node, port=1):
     return int(node.run(f"cat /sys/class/infiniband/*/ports/{port}/lid").out, 16)
 
