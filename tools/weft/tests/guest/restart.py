@@ -159,7 +159,7 @@ def _wait_for(programs, began, timeout):
 def guests_keep_running_and_ping_each_other_after_kills_of_weftd(lab):
     """weftd is killed at random moments under flood pings and RDMA writes of all guests: twice with two guests, with --full a hundred times with three. Each
     time all guests ping each other within ten seconds of the daemon's return and of mlx4's wait, scaled by the load, none has exited, no kernel has reported
-    anything, and a link that was down is still down. `scripts/test --seed` repeats the moments."""
+    anything, and a link that was down is still down. `scripts/test --seed` repeats the moments. The environment variable WEFT_KILLS sets the number of kills."""
     hosts = ["node1", "node2", "node3"][:lab.rounds(2, 3)]
     file = lab.directory / "lab.toml"
     file.write_text((LAB if full() else LAB.split('[[host]]\nname = "node3"')[0]) + SPARE)
@@ -170,7 +170,7 @@ def guests_keep_running_and_ping_each_other_after_kills_of_weftd(lab):
     weft("lab", "up", "--lab", file, "--logs", lab.directory)
     try:
         weft("link", "down", "spare")
-        for number in range(1, lab.rounds(2, 100) + 1):
+        for number in range(1, int(os.environ.get("WEFT_KILLS") or lab.rounds(2, 100)) + 1):
             began = time.monotonic()
             indexes = running.results(hosts, BEFORE)
             traffic = [start(host, command) for host, command in _traffic(hosts)]
