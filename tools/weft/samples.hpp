@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Keeps the last two samples of a fabric, of which weftd sends only what has changed.
+// Keeps the last two states of a fabric's links and counters. weftd sends each state as its changes
+// since the state before.
 #pragma once
 
 #include <string>

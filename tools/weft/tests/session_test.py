@@ -1019,7 +1019,7 @@ class CardRemoval(Folder):
             self.assertGreaterEqual(time.monotonic() - began, least)
             self.assertEqual((self.folder / "reset").read_text(), "1\n")
 
-    def test_mlx4_reset_setting_is_restored_at_card_removal_even_if_weftd_crashed_twice(self):
+    def test_mlx4_internal_err_reset_is_restored_at_card_removal_even_if_weftd_crashed_twice(self):
         """Its setting is the former one afterwards, also if weftd crashes again before the card is removed."""
         self.write("reset", "1\n")
         self.write("card/remove")

@@ -46,7 +46,7 @@ class RunExitStatus(unittest.TestCase):
         status, said = self.run_lab([self.OOPS], "node2 ended with status 1")
         self.assertEqual((status, said.count(f"the kernel of node1 reported:\n{self.OOPS}")), (125, 1))
 
-    def test_guest_that_exits_without_a_kernel_error_report_gives_status_126(self):
+    def test_guest_that_dies_during_a_run_without_a_kernel_report_gives_status_126(self):
         self.assertEqual(self.run_lab([], "node1 ended with status 1"), (126, "weft run: node1 ended with status 1\n"))
 
     def run_and_fail(self, logs_written, kind=LabError):

@@ -164,7 +164,7 @@ class Watching(unittest.TestCase):
         # The metrics are formatted again only if the content has changed.
         self.assertFalse([number for number, new in enumerate(changed, 1) if not new and texts[number] != texts[number - 1]])
 
-    def test_sample_whose_changes_do_not_start_at_the_requested_generation_is_refused(self):
+    def test_fabric_update_that_is_not_relative_to_the_last_received_state_is_refused(self):
         watch = self.watch(self.COMPLETE, self.changes(3, {}))
         asyncio.run(watch._sample())
         with self.assertRaises(ValueError):

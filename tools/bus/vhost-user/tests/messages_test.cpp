@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests the delivery of MSI-X interrupts by the message virtqueue. The server keeps the MSI-X
-// table.
+// Tests the delivery of MSI-X interrupts to User-Mode Linux, whose PCI devices are virtio devices:
+// the server keeps the MSI-X table, and writes interrupt messages to the device's second virtqueue.
 #include <chrono>
 #include <future>
 

@@ -249,7 +249,7 @@ TEST_F(ProgramOnACard, IsSmBitThatAHostProgramHasSetSurvivesSetPortAndCardReset)
 	EXPECT_FALSE(is_sm());
 }
 
-TEST_F(ProgramOnACard, HostProgramCannotClearTheIsSmBitThatTheDriverHasSet)
+TEST_F(ProgramOnACard, AttachedProgramCannotClearTheIsSmBitSetByTheDriverInTheGuest)
 {
 	Mailbox in(64, 0);
 	SetPort::capability_mask.set(in.data(), ib::port_cap_is_sm);
