@@ -461,7 +461,7 @@ def two_enhanced_ipoib_devices_interoperate(lab):
 # Debian 13's kernel, and the newest one that is packaged for it.
 NEWER_KERNELS = (("trixie", r"linux-image-(6\.12\.\d[^-]*-amd64)"), ("trixie-backports", r"linux-image-(\d+\.\d+\.\d[^-]*-amd64)"))
 # `weft run` has loaded the drivers, and ib0 has its address. A client that connects before its server listens tries again.
-USED_ON_NEWER_KERNELS = f"""
+USED_BY_WEFT_RUN = f"""
 set -e
 dmesg -l emerg,alert,crit,err,warn > /run/dmesg; grep mlx5 /run/dmesg > /run/complaints || test $? = 1
 again() {{ for i in $(seq 100); do if "$@" > /run/out 2>&1; then cat /run/out; return; fi; sleep 0.2; done; cat /run/out >&2; return 1; }}
@@ -470,7 +470,7 @@ for type in rc uc ud srq; do ibv_${{type}}_pingpong -c -n {EXCHANGES} -s 1024 > 
 ib_write_bw -F -n 100 > /dev/null
 rping -s -C 10
 #@ node2
-uname -r
+echo "$(uname -r) $(nproc)"
 again ping -q -c 1 -W 1 10.1.0.1 > /dev/null    # ib_ipoib queues at most three packets until it has resolved the address
 ping -c 20 -i 0.05 10.1.0.1 | grep ' 0% packet loss'
 for type in rc uc ud srq; do again ibv_${{type}}_pingpong -c -n {EXCHANGES} -s 1024 10.1.0.1 | grep iters; done
@@ -480,22 +480,32 @@ cat /run/complaints
 """
 
 
+def carry_traffic(lab, release, *kernel):
+    """Checks the drivers of a kernel, which the options `kernel` of weft run select, with 1, 2 and 4 CPUs."""
+    script = lab.directory / "script"
+    script.write_text(USED_BY_WEFT_RUN)
+    for cpus in (1, 2, 4):
+        with check(f"{release} with {cpus} CPUs: ping, ping-pongs, writes and connections"):
+            done = subprocess.run([lab.program("weft"), "run", "--card", "mlx5", *kernel, "--cpus", str(cpus), "--timeout", "200", "--logs", lab.directory / f"{release}-{cpus}",
+                                   "--script", script], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=300 * lab.slowness)
+            assert done.returncode == 0, f"status {done.returncode}\n{done.stdout}\n{done.stderr}"
+            said = done.stdout
+            assert f"node2: {release} {cpus}\n" in said and said.count(f"{EXCHANGES} iters in") == 4 and "node2: 10\n" in said, said
+            complaints_of_mlx5 = [line for line in said.splitlines() if "mlx5" in line and release not in line and not EXPECTED.search(line)]
+            assert complaints_of_mlx5 == [], complaints_of_mlx5
+
+
+@test(kernels=(), also=("stock",), timeout=450)
+def drivers_of_linux_6_1_carry_traffic_with_1_2_and_4_cpus(lab):
+    """mlx5_core, mlx5_ib and ib_ipoib of Debian 12's kernel drive the card with 1, 2 and 4 CPUs."""
+    carry_traffic(lab, kernels.find("stock").release)
+
+
 @test(kernels=(), also=("stock",), timeout=900)
 def drivers_of_linux_6_12_and_newest_debian_kernel_carry_traffic(lab):
     """mlx5_core, mlx5_ib and ib_ipoib of Linux 6.12 and of the newest kernel in Debian drive the card with 1, 2 and 4 CPUs."""
-    script = lab.directory / "script"
-    script.write_text(USED_ON_NEWER_KERNELS)
     for bzimage, modules in (kernels.packaged(*each) for each in NEWER_KERNELS):
-        for cpus in (1, 2, 4):
-            with check(f"{modules.name} with {cpus} CPUs: ping, ping-pongs, writes and connections"):
-                done = subprocess.run([lab.program("weft"), "run", "--card", "mlx5", "--kernel", bzimage, "--modules", modules, "--cpus", str(cpus), "--timeout", "200",
-                                       "--logs", lab.directory / f"{modules.name}-{cpus}", "--script", script], stdin=subprocess.DEVNULL, capture_output=True,
-                                      text=True, check=False, timeout=300 * lab.slowness)
-                assert done.returncode == 0, f"status {done.returncode}\n{done.stdout}\n{done.stderr}"
-                said = done.stdout
-                assert f"node2: {modules.name}\n" in said and said.count(f"{EXCHANGES} iters in") == 4 and "node2: 10\n" in said, said
-                complaints_of_mlx5 = [line for line in said.splitlines() if "mlx5" in line and modules.name not in line and not EXPECTED.search(line)]
-                assert complaints_of_mlx5 == [], complaints_of_mlx5
+        carry_traffic(lab, modules.name, "--kernel", bzimage, "--modules", modules)
 
 
 POLLED = MIXED.format(peer="mlx5").replace('model = "mlx5"', 'model = "mlx5"\ndoorbells = "polled"')
