@@ -20,8 +20,13 @@ constexpr std::uint32_t kFirstPolledUar = 32;
 
 constexpr unsigned kMostPorts = 2;
 
+// 64 event queues for completions, each with its vector. Linux's driver has up to four others: for
+// commands, asynchronous events, page requests and page faults.
+constexpr unsigned kCompletionEqs = 64;
+constexpr unsigned kEqs = kCompletionEqs + 4;
+
 // BAR 4.
-constexpr std::uint16_t kVectors = 64;
+constexpr std::uint16_t kVectors = kEqs;
 constexpr std::uint64_t kMsixBarSize = 8192;
 constexpr std::uint32_t kPbaOffset = 4096;
 
@@ -42,7 +47,6 @@ constexpr unsigned kLogSrqs = 16;
 constexpr unsigned kLogKeys = 20;
 constexpr unsigned kLogPds = 16;
 constexpr unsigned kLogXrcDomains = 16;
-constexpr unsigned kEqs = 64;
 constexpr std::uint32_t kFirstNumber = 64;
 
 // Maximum number of entries of a queue, in powers of two; send queues count blocks of 64 bytes.

@@ -63,6 +63,20 @@ TEST_F(Mlx5Bounds, NumberOfObjectsOfEachTypeIsLimited)
 	EXPECT_EQ(driver.command(Opcode::alloc_uar).status, Status::ok);
 }
 
+TEST_F(Mlx5Bounds, DriverHas64CompletionEventQueuesBesidesFourOthers)
+{
+	std::uint64_t entries = 0;
+	unsigned others = 2; // those of bring_up()
+	while (others++ < 4)
+		ASSERT_NE(driver.make_eq(4, 0, 0, entries), 0u);
+	for (unsigned i = 0; i < 64; ++i) {
+		driver.completion_eq = driver.make_eq(4, 0, 4 + i, entries);
+		ASSERT_NE(driver.completion_eq, 0u) << i;
+		ASSERT_NE(driver.make_cq(4).number, 0u) << i;
+	}
+	EXPECT_EQ(driver.make_eq(4, 0, 4, entries), 0u);
+}
+
 // The sizes of the other queues have fields of four bits.
 TEST_F(Mlx5Bounds, CqsAndEqsAboveTheMaximumSizeAreRefused)
 {
