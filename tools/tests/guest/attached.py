@@ -13,13 +13,16 @@ from lab.fabric import PAIR, Fabric
 from lab.testing import Skip, test
 from lab.waiting import wait_until
 
-from stock import active, check, install, interfaces_up, lid, load, ping, programs
+from stock import active, check, install, interfaces_up, lid, ping, programs
 
 # node3 and node4 have no guest: programs of the host run there.
 LAB = PAIR + "".join(f'[[host]]\nname = "{name}"\nmodel = "endpoint"\n[[link]]\nends = ["{name}", "switch1"]\n' for name in ("node3", "node4")) + """
 [sm]
 enabled = false
 """
+OTHER_MODELS = {"node1": "mthca", "node2": "mlx5"}
+CLIENTS = ("ib_uverbs", "ib_umad", "ib_ipoib")
+DRIVERS = {"mlx4": "mlx4_ib", "mlx5": "mlx5_ib", "mthca": "ib_mthca"}
 PATH = os.pathsep.join(("/usr/sbin", "/sbin", os.environ.get("PATH", os.defpath)))
 NEEDED = ("cc", "ibdiagnet", "ibnetdiscover", "opensm")
 # Debian's packages of ibdiagnet, which are not in the guests.
@@ -92,6 +95,7 @@ OWN_PORT = r"(?<=default GUID )0x[0-9a-f]+|(?<=CA)-SM"
 # Programs that are compared on the guest's own node.
 ON_ONE_NODE = ("sminfo", "smpquery nodeinfo -D 0", "smpquery portinfo -D 0 1", "smpquery nodeinfo {one}", "smpquery nodedesc {two}", "smpquery pkeys -D 0 1",
                "ibnetdiscover", "ibtracert {one} {two}", "saquery NR", "saquery -p --src-to-dst {one}:{two}", "perfquery {two} 1", "perfquery {one} 1")
+PINGS = "ping -q -i 0.01"
 # The values in the output of ibstat, which differ between two nodes.
 VALUES = r":.*$|'.*'"
 
@@ -117,24 +121,30 @@ def compared(result, without=""):
 
 
 @contextlib.contextmanager
-def managed(lab, node="node3", packages=(), needed=("opensm",), before=lambda fabric, guest: None):
+def managed(lab, node="node3", packages=(), needed=("opensm",), before=lambda fabric, guest: None, models=None):
     """Yields the fabric and two guests with their drivers loaded. OpenSM runs on a node, on the host. packages: those that the guests get in addition.
-    needed: programs of the host without which the test is skipped. before(fabric, node1): called when the links are up and there is no subnet manager."""
+    needed: programs of the host without which the test is skipped. before(fabric, node1): called when the links are up and there is no subnet manager.
+    models: {guest: card model}, if the model is not mlx4."""
     if missing := [name for name in needed if not shutil.which(name, path=PATH)]:
         raise Skip(f"not installed: {', '.join(missing)}")
     share = programs(*packages) if packages else None
-    fabric = Fabric(lab, LAB)
+    models = models or {}
+    text = LAB
+    for name, model in models.items():
+        text = text.replace(f'name = "{name}"\n', f'name = "{name}"\nmodel = "{model}"\n')
+    fabric = Fabric(lab, text)
     folder = lab.directory / "opensm"
     folder.mkdir()
     guests = [lab.guest(name, kernel="stock", vfio_user=[fabric.directory / f"{name}.sock"], share=share) for name in ("node1", "node2")]
     with lab.boot(*guests) as nodes:
-        load(*nodes)
+        for guest in nodes:
+            guest.run(f"modprobe {DRIVERS[models.get(guest.name, 'mlx4')]} && modprobe -a {' '.join(CLIENTS)}", timeout=90)
         # If a link comes up during OpenSM's first sweep, OpenSM may miss it: the switch does not know yet where to send its trap, and OpenSM clears
         # PortStateChange after the sweep.
         for guest in nodes:
             guest.wait_for("grep -q INIT /sys/class/infiniband/*/ports/1/state", what="a link without a subnet manager")
         # OpenSM selects a port that is not down, and waits for input if there is none.
-        wait_until(f"the port of {node}", lambda: "State: Down" not in run_on(lab, fabric, node, "ibstat")[1], 60 * lab.slowness)
+        wait_until(f"the port of {node}", lambda: "State: Down" not in run_on(lab, fabric, node, "ibstat weft0 1")[1], 60 * lab.slowness)
         before(fabric, nodes[0])
         lab.start(lab.program("weft"), "--socket-dir", fabric.directory, "attach", node, "--", "env", f"OSM_TMP_DIR={folder}", f"OSM_CACHE_DIR={folder}",
                   shutil.which("opensm", path=PATH), "-f", folder / "log", "--dump_files_dir", folder)
@@ -168,30 +178,51 @@ def host_programs_send_and_receive_mads_on_the_port_of_a_guest(lab):
     """OpenSM, which `weft attach` runs on the node of a guest, activates the ports of that guest and of another one, and they ping each other meanwhile.
     The programs of infiniband-diags print the same on the host, on the guest's node, as in the guest, and a server on the host answers the other guest."""
     with managed(lab, "node1", needed=("ibnetdiscover", "opensm")) as (fabric, (node1, node2)):
-        with check("OpenSM on a guest's node manages the subnet"):
-            own = re.search(r"Base lid: (\d+)", run_on(lab, fabric, "node1", "ibstat")[1])[1]
-            assert own == str(lid(node1))
-            assert f"sm lid {own} " in node2.run("sminfo").out
-            interfaces_up(node1, node2)
-            ping(node1, node2, "10.0.0.2", 100)
-        with check("programs on the node print the same as in its guest while it floods the port"):
-            flood = node1.spawn("ping -f -q 10.0.0.2")
-            values = {"one": lid(node1), "two": lid(node2)}
-            different = []
-            for command in ON_ONE_NODE:
-                words = command.format(**values)
-                for _ in range(3):
-                    on_host, in_guest = (compared(result, COMPARED.get(command, r"\d+$" if "perfquery" in command else ""))
-                                         for result in (run_on(lab, fabric, "node1", words), run_in(node1, words)))
-                    if on_host == in_guest:
-                        break
-                if on_host != in_guest or on_host[0] != 0:
-                    different.append(f"{words}: on the host {on_host}, in the guest {in_guest}")
-            assert not different, "\n".join(different)
-            flood.kill()
-        with check("a server on the node answers another guest"):
-            lab.start(lab.program("weft"), "--socket-dir", fabric.directory, "attach", "node1", "--", shutil.which("ibping", path=PATH), "-S")
-            wait_until("ibping's server", lambda: " 1 received" in run_in(node2, f"ibping -c 1 {lid(node1)}")[1], 60 * lab.slowness)
+        check_port_of_guest(lab, fabric, node1, node2)
+
+
+@test(kernels=(), also=("stock",), timeout=360)
+def host_programs_send_and_receive_mads_on_the_ports_of_mthca_and_mlx5_guests(lab):
+    """The same as the previous test, with 100 pings a second, on the nodes of a guest with an mthca card and of a guest with an mlx5 card. OpenSM runs on the
+    former."""
+    with managed(lab, "node1", needed=("ibnetdiscover", "opensm"), models=OTHER_MODELS) as (fabric, (node1, node2)):
+        # Programs in a guest with ib_mthca or mlx5_ib take many times longer during a flood of pings.
+        check_port_of_guest(lab, fabric, node1, node2, PINGS)
+        check_programs_on_port(lab, fabric, node2, node1, f"{PINGS} 10.0.0.1")
+
+
+def check_port_of_guest(lab, fabric, node1, node2, pings="ping -f -q"):
+    """Checks that OpenSM, which runs on the host on node1's port, manages both guests, and that other programs work on this port. pings: node1's command line,
+    without the address, that uses the port meanwhile."""
+    with check("OpenSM on a guest's node manages the subnet"):
+        own = re.search(r"Base lid: (\d+)", run_on(lab, fabric, "node1", "ibstat weft0 1")[1])[1]
+        assert own == str(lid(node1))
+        assert f"sm lid {own} " in node2.run("sminfo").out
+        interfaces_up(node1, node2)
+        ping(node1, node2, "10.0.0.2", 100)
+    check_programs_on_port(lab, fabric, node1, node2, f"{pings} 10.0.0.2")
+
+
+def check_programs_on_port(lab, fabric, guest, other, pings):
+    """Checks that programs of the host work on the port of a guest. pings: the guest's command line that uses the port meanwhile."""
+    with check(f"programs on {guest.name} print the same as in its guest, which uses the port meanwhile"):
+        pinging = guest.spawn(pings)
+        values = {"one": lid(guest), "two": lid(other)}
+        different = []
+        for command in ON_ONE_NODE:
+            words = command.format(**values)
+            for _ in range(3):
+                on_host, in_guest = (compared(result, COMPARED.get(command, r"\d+$" if "perfquery" in command else ""))
+                                     for result in (run_on(lab, fabric, guest.name, words), run_in(guest, words)))
+                if on_host == in_guest:
+                    break
+            if on_host != in_guest or on_host[0] != 0:
+                different.append(f"{words}: on the host {on_host}, in the guest {in_guest}")
+        assert not different, "\n".join(different)
+        pinging.kill()
+    with check(f"a server on {guest.name} answers another guest"):
+        lab.start(lab.program("weft"), "--socket-dir", fabric.directory, "attach", guest.name, "--", shutil.which("ibping", path=PATH), "-S")
+        wait_until("ibping's server", lambda: " 1 received" in run_in(other, f"ibping -c 1 {lid(guest)}")[1], 60 * lab.slowness)
 
 
 def compare_opensm(lab, fabric, guest):
