@@ -40,3 +40,11 @@ def test_capture_contains_the_packets_of_a_ping(lab, tmp_path):
     with lab.capture("node1", tmp_path / "ping.pcap") as file:
         lab["node1"].run("ping -c 1 10.1.0.2")
     assert file.stat().st_size > 200
+
+
+def test_program_of_this_host_uses_the_port_of_a_guest(lab):
+    state = lab.attach("node1").run("ibstat").stdout
+    assert "State: Active" in state
+    guid = lab["node1"].run("ibstat -p").stdout.strip()
+    assert f"Port GUID: {guid}" in state
+    assert "SMINFO_MASTER" in lab.attach("node2").run("sminfo").stdout

@@ -130,7 +130,8 @@ def _text_of(file):
 
 
 class Attachment:
-    """A switch, or a host of the model `endpoint`, on which programs of this host run: unmodified ones that use libibumad, such as OpenSM."""
+    """A node on which programs of this host run: unmodified ones that use libibumad, such as OpenSM. The node is a switch, a host of the model
+    `endpoint`, or a host with an InfiniBand card."""
 
     def __init__(self, lab, node):
         self._lab = lab
