@@ -148,8 +148,9 @@ std::shared_ptr<Passed> add_guest_options(CLI::App &app)
 	auto passed = std::make_shared<Passed>(app);
 	CLI::Option *const file = passed->text("--lab", "the lab file, see weft-lab.toml(5)");
 	file->check(CLI::ExistingFile);
-	passed->text("--card", "without a lab file: the model of the two hosts' cards, mlx4 (the "
-			       "default), mlx5 or mthca")
+	passed->text("--card",
+		     "without a lab file: the model of the two hosts' cards, mlx5 (the "
+		     "default with Debian's kernel and modules), mlx4 (otherwise) or mthca")
 		->check(CLI::IsMember({"mlx4", "mlx5", "mthca"}))
 		->excludes(file);
 	passed->text("--kernel", "the guests' kernel: stock (Debian's), um (User-Mode Linux, in a "

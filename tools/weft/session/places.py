@@ -142,7 +142,7 @@ class PlacedLab:
                 raise LabError(f"{args.lab} is not text in UTF-8") from None
         else:
             # The name must not be one that a user would give a file, because the directory may belong to the user.
-            text, lab_file = stack.host_in_each_place(args.card or "mlx4", count), self.directory / ".weft-places.toml"
+            text, lab_file = stack.host_in_each_place(args.card or stack.default_model(self._settings, args.bare) or "mlx4", count), self.directory / ".weft-places.toml"
             lab_file.write_text(text, encoding="utf-8")
         try:
             plan = make_plan(args.weftd, lab_file, 0 if has_places(text) else count)

@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 
+import stack
 import streams
 from lab import DeadlineExceeded, GuestDied
 from lab.errors import SIGNALLED, LabError, printable
@@ -204,7 +205,8 @@ def report_incomplete_logs(guests, asked_for):
 
 
 def make_lab(directory, logs, args, settings, report):
-    return Lab(directory, logs, args.weftd, args.lab, settings, args.bare, report, args.card, not args.no_restart)
+    card = None if args.lab else args.card or stack.default_model(settings, args.bare)
+    return Lab(directory, logs, args.weftd, args.lab, settings, args.bare, report, card, not args.no_restart)
 
 
 def run(args, settings, lab_of=make_lab, verify_lab=verify):

@@ -11,6 +11,7 @@ from lab import cache, image
 from lab.errors import LabError
 
 LINUX, WEFT = "linux", "weft"
+STOCK = "stock"     # Debian's kernel
 IPOIB = "ib0"       # the interface that has no carrier without a subnet manager
 NAMES = (LINUX, WEFT)
 # Debian's driver of each model.
@@ -32,6 +33,14 @@ class Stack:
     def driver(self):
         """Returns the name of the card's driver."""
         return self.in_tree[0] if self.in_tree else self.own[len(BELOW)][0]
+
+
+def default_model(settings, bare):
+    """Returns the model of hosts without a lab file, or None if it is weftd's default, mlx4. settings: of their guests; bare: whether the guests load no
+    driver. weft's stack and the kernels for User-Mode Linux have no driver for a ConnectX-5, and a user's own kernel may have none."""
+    if bare or settings.stack != LINUX or settings.kernel != STOCK:
+        return None
+    return "mlx5"
 
 
 def two_hosts(model):

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import gzip
 import io
+import json
 import lzma
 import os
 import pathlib
@@ -34,6 +35,7 @@ from lab import DeadlineExceeded, GuestDied, accelerator, cache, errors, guest, 
 from lab.errors import LabError  # noqa: E402
 from lab.waiting import wait_until  # noqa: E402
 from labs import GuestSettings, together  # noqa: E402
+from options import Options  # noqa: E402
 
 SESSION = HERE.parent / "session/weft-session"
 RELEASE = "6.18.0-mine+"
@@ -368,6 +370,7 @@ class IncompleteConsoleLogInLab(Folder):
 import sys
 sys.path[:0] = {sys.path[:2]!r}
 import pathlib, threading, types
+import labs
 import running
 import serving
 guest = types.SimpleNamespace(name="node1", log="LOG", console_error=lambda: "No space left on device")
@@ -378,7 +381,7 @@ class Lab:
     def close(self): pass
 running.Lab = Lab
 args = types.SimpleNamespace(socket_dir=pathlib.Path({str(self.folder)!r}), logs=None, weftd=None, lab=None, bare=None, card=None, no_restart=None)
-sys.exit(serving.up(args, None))
+sys.exit(serving.up(args, labs.GuestSettings()))
 """
         done = subprocess.run([sys.executable, "-Bc", script], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=60)
         self.assertEqual((done.returncode, done.stderr), (0, f"weft lab: warning: {self.SAID}"))
@@ -722,6 +725,25 @@ class CardReturn(unittest.TestCase):
         with unittest.mock.patch.object(labs, "ask_weftd", lambda _, command, **words: asked.append((command, words))):
             lab._bring_up(node, stack.Stack("ib0"), "a/1", True, 1)
         self.assertEqual(asked, [("link.down", {"link": "a/1", "record": False}), ("link.up", {"link": "a/1"})])
+
+
+class DefaultModel(unittest.TestCase):
+    def card(self, settings, **options):
+        """Returns the model for which running.make_lab() writes a lab file, or None if weftd reads another one, or none."""
+        args = Options(f"{name}:={json.dumps(value)}" for name, value in options.items())
+        return running.make_lab(pathlib.Path("/none"), pathlib.Path("/none"), args, settings, lambda _: None)._card
+
+    def test_guests_with_the_linux_stack_on_the_stock_kernel_have_mlx5(self):
+        self.assertEqual(self.card(GuestSettings()), "mlx5")
+        self.assertEqual(self.card(GuestSettings(), card="mthca"), "mthca")
+
+    def test_guests_that_may_have_no_mlx5_driver_have_the_default_of_weftd(self):
+        for settings, options in ((GuestSettings(stack=stack.WEFT), {}), (GuestSettings(kernel="um"), {}), (GuestSettings(kernel="/none/bzImage"), {}),
+                                  (GuestSettings(), {"bare": True})):
+            self.assertIsNone(self.card(settings, **options), (settings, options))
+
+    def test_lab_files_are_not_replaced(self):
+        self.assertIsNone(self.card(GuestSettings(), lab="/none/lab.toml"))
 
 
 class GuestCommandLine(unittest.TestCase):
