@@ -2,10 +2,12 @@
 // Tests queue pairs, completion queues and shared receive queues: their commands and data transfer.
 #include "cards/mlx5/limits.hpp"
 #include "cards/mlx5/tests/tiny_driver.hpp"
+#include "hw/mellanox_icm/cqe.hpp"
 
 namespace weft::mlx5::testing
 {
 
+using hw::mellanox_icm::CqeSyndrome;
 using hw::mellanox_icm::WqeOpcode;
 using hw::mlx5::Cqe;
 using hw::mlx5::CqeOpcode;
@@ -207,19 +209,13 @@ TEST_F(Mlx5Queues, PacketsBetweenQp1sHaveSourceAndDestinationQpNumberOne)
 	}
 }
 
-// A large send becomes packets with the same header, as ib_ipoib posts it.
-TEST_F(Mlx5Queues, LsoSendsAreSegmented)
+// Returns a large send to a queue pair of the same card, with a header of four bytes, as ib_ipoib
+// posts it.
+Bytes lso_request(const TinyDriver &driver, const TinyDriver::Qp &qp, std::uint64_t data,
+		  std::uint32_t length)
 {
 	using hw::mlx5::WqeDatagram;
 	using hw::mlx5::WqeOffload;
-	const auto cq = driver.make_cq(4);
-	TinyDriver::Qp qp;
-	ASSERT_EQ(driver.try_qp(QpService::ud, cq, qp, true, QpContext::ipoib_offload).status,
-		  Status::ok);
-	driver.to_rts(qp, 0);
-	const std::uint64_t data = driver.allocate(4096), place = driver.allocate(8192);
-	for (unsigned i = 0; i < 3; ++i)
-		driver.receive(qp, i, place + 1024 * i, 1024);
 	Bytes wqe = TinyDriver::control(static_cast<std::uint32_t>(WqeOpcode::lso));
 	WqeDatagram address{};
 	WqeDatagram::qkey.set(address.bytes, TinyDriver::kQkey);
@@ -233,8 +229,22 @@ TEST_F(Mlx5Queues, LsoSendsAreSegmented)
 	wqe.insert(wqe.end(), offload.bytes, offload.bytes + WqeOffload::header);
 	wqe.insert(wqe.end(), {0xde, 0xad, 0xbe, 0xef});
 	wqe.resize((wqe.size() + 15) & ~std::size_t{15});
-	TinyDriver::add_data(wqe, data, 250, driver.key);
-	driver.send(qp, 0, wqe);
+	TinyDriver::add_data(wqe, data, length, driver.key);
+	return wqe;
+}
+
+// A large send becomes packets with the same header.
+TEST_F(Mlx5Queues, LsoSendsAreSegmented)
+{
+	const auto cq = driver.make_cq(4);
+	TinyDriver::Qp qp;
+	ASSERT_EQ(driver.try_qp(QpService::ud, cq, qp, true, QpContext::ipoib_offload).status,
+		  Status::ok);
+	driver.to_rts(qp, 0);
+	const std::uint64_t data = driver.allocate(4096), place = driver.allocate(8192);
+	for (unsigned i = 0; i < 3; ++i)
+		driver.receive(qp, i, place + 1024 * i, 1024);
+	driver.send(qp, 0, lso_request(driver, qp, data, 250));
 	ASSERT_TRUE(driver.run_until_entry(cq, 3));
 	const std::uint32_t sizes[] = {104, 104, 54};
 	unsigned received = 0;
@@ -247,6 +257,28 @@ TEST_F(Mlx5Queues, LsoSendsAreSegmented)
 		++received;
 	}
 	EXPECT_EQ(received, 3u);
+}
+
+// The length is checked before the data is read.
+TEST_F(Mlx5Queues, LsoSendOfMoreThan256KibFailsWithALengthError)
+{
+	const auto cq = driver.make_cq(4);
+	constexpr std::uint32_t most = 256 << 10;
+	std::uint32_t index = 0;
+	for (const auto &[length, syndrome] : {std::pair{most, CqeSyndrome::local_protection},
+					       std::pair{most + 1, CqeSyndrome::local_length}}) {
+		TinyDriver::Qp qp;
+		ASSERT_EQ(
+			driver.try_qp(QpService::ud, cq, qp, true, QpContext::ipoib_offload).status,
+			Status::ok);
+		driver.to_rts(qp, 0);
+		const std::uint64_t outside = ~std::uint64_t{0} - (1 << 20);
+		driver.send(qp, 0, lso_request(driver, qp, outside, length));
+		ASSERT_TRUE(driver.run_until_entry(cq, index));
+		const Cqe cqe = driver.entry(cq, index++);
+		EXPECT_EQ(Cqe::opcode.get(cqe.bytes), code(CqeOpcode::requester_error));
+		EXPECT_EQ(Cqe::syndrome.get(cqe.bytes), static_cast<std::uint32_t>(syndrome));
+	}
 }
 
 TEST_F(Mlx5Queues, SendDoorbellOnAUarPageOtherThanThatOfTheQpIsDropped)

@@ -278,6 +278,14 @@ TEST_F(Mlx5Steering, InvalidFlowTablesFlowGroupsAndFlowEntriesAreRefused)
 	EXPECT_EQ(driver.set_root(0, underlay.number, false), Status::ok);
 }
 
+TEST_F(Mlx5Steering, FlowTablesAboveTheMaximumLevelOrSizeAreRefused)
+{
+	EXPECT_EQ(driver.try_table(limits::kMostFlowLevel, limits::kLogFlowTableSize).status,
+		  Status::ok);
+	EXPECT_EQ(driver.try_table(limits::kMostFlowLevel + 1, 0).status, Status::bad_parameter);
+	EXPECT_EQ(driver.try_table(1, limits::kLogFlowTableSize + 1).status, Status::bad_parameter);
+}
+
 TEST_F(Mlx5Steering, NumbersOfFlowTablesGroupsAndEntriesAreLimited)
 {
 	const std::uint32_t large = driver.try_table(1, limits::kLogFlowTableSize).number();
