@@ -41,8 +41,9 @@ void Subscription::pkeys_read(std::uint32_t block)
 	if (state_ == State::qp1_reads_table && reads_ >= kBlockEntries) {
 		state_ = State::asking;
 		asked_ = 0;
+		reads_at_last_timer_ = reads_;
 		ask();
-	} else if (state_ == State::asking && reads_ >= expected_reads_) {
+	} else if (state_ == State::asking && reads_ >= 2 * kBlockEntries) {
 		state_ = State::found;
 		next_event_.cancel();
 		found_(earlier_);
@@ -52,32 +53,42 @@ void Subscription::pkeys_read(std::uint32_t block)
 void Subscription::send_event()
 {
 	reads_ = 0;
-	expected_reads_ = 2 * kBlockEntries;
+	reads_at_last_timer_ = 0;
 	earlier_ = active_();
 	events_.port_change(1, hw::mlx5::port_change::pkey);
 }
 
-void Subscription::ask()
+void Subscription::arm_timer()
 {
-	// A driver that does not take its events must not lose others.
-	if (events_.all_consumed(EventType::port_change)) {
-		send_event();
-		++asked_;
-	}
 	if (asked_ < kMostEvents)
 		next_event_.arm(std::min(kLongest, kFirst * (1 << std::min(asked_, 6u))));
+}
+
+void Subscription::ask()
+{
+	// On a busy host, the driver reads the table for longer than the time between two events.
+	const bool is_read = reads_ != reads_at_last_timer_;
+	reads_at_last_timer_ = reads_;
+	// A driver that does not take its events must not lose others.
+	if (!is_read && events_.all_consumed(EventType::port_change)) {
+		send_event();
+		precedes_activation_ = false;
+		++asked_;
+	}
+	arm_timer();
 }
 
 void Subscription::port_activates(unsigned number)
 {
 	if (state_ != State::asking)
 		return;
-	send_event();
+	// One P_Key event precedes the events of all ports that become active together.
+	if (!precedes_activation_ || reads_ > 0) {
+		send_event();
+		precedes_activation_ = true;
+		arm_timer();
+	}
 	earlier_ &= ~(PortSet{1} << (number - 1));
-	// The driver may have subscribed between the two events. It reads the table once for the
-	// event that port 1 is active.
-	if (number == 1)
-		expected_reads_ = kBlockEntries;
 }
 
 void Subscription::stop()

@@ -50,6 +50,7 @@ private:
 	enum class State : std::uint8_t { idle, qp1_reads_table, asking, found };
 	void ask();
 	void send_event();
+	void arm_timer();
 
 	EventQueues &events_;
 	const std::function<PortSet()> active_;
@@ -58,10 +59,12 @@ private:
 	// The driver sends one MAD for each entry. Counted are those for entries of the last block,
 	// since QP1 was ready or since the last event.
 	unsigned reads_ = 0;
-	// Number of reads by which the driver reacts to the last event.
-	unsigned expected_reads_ = 0;
+	// The value of reads_ when the timer last expired.
+	unsigned reads_at_last_timer_ = 0;
 	// The ports that were active before the last event.
 	PortSet earlier_ = 0;
+	// The last event was sent because ports became active.
+	bool precedes_activation_ = false;
 	unsigned asked_ = 0;
 	Timer next_event_;
 };

@@ -131,6 +131,7 @@ def managed(lab, node="node3", packages=(), needed=("opensm",), before=lambda fa
     models = models or {}
     text = LAB
     for name, model in models.items():
+        assert f'name = "{name}"\n' in text
         text = text.replace(f'name = "{name}"\n', f'name = "{name}"\nmodel = "{model}"\n')
     fabric = Fabric(lab, text)
     folder = lab.directory / "opensm"
@@ -219,6 +220,7 @@ def check_programs_on_port(lab, fabric, guest, other, pings):
             if on_host != in_guest or on_host[0] != 0:
                 different.append(f"{words}: on the host {on_host}, in the guest {in_guest}")
         assert not different, "\n".join(different)
+        assert pinging.status is None, "the pings ended before the programs"
         pinging.kill()
     with check(f"a server on {guest.name} answers another guest"):
         lab.start(lab.program("weft"), "--socket-dir", fabric.directory, "attach", guest.name, "--", shutil.which("ibping", path=PATH), "-S")

@@ -495,7 +495,7 @@ def carry_traffic(lab, release, *kernel):
             assert complaints_of_mlx5 == [], complaints_of_mlx5
 
 
-@test(kernels=(), also=("stock",), timeout=450)
+@test(kernels=(), also=("stock",), timeout=900)
 def drivers_of_linux_6_1_carry_traffic_with_1_2_and_4_cpus(lab):
     """mlx5_core, mlx5_ib and ib_ipoib of Debian 12's kernel drive the card with 1, 2 and 4 CPUs."""
     carry_traffic(lab, kernels.find("stock").release)

@@ -170,7 +170,7 @@ def guests_keep_running_and_ping_each_other_after_kills_of_weftd(lab):
     weft("lab", "up", "--lab", file, "--logs", lab.directory)
     try:
         weft("link", "down", "spare")
-        for number in range(1, int(os.environ.get("WEFT_KILLS") or lab.rounds(2, 100)) + 1):
+        for number in range(1, max(1, int(os.environ.get("WEFT_KILLS") or lab.rounds(2, 100))) + 1):
             began = time.monotonic()
             indexes = running.results(hosts, BEFORE)
             traffic = [start(host, command) for host, command in _traffic(hosts)]
@@ -218,7 +218,7 @@ def command_started_by_weft_run_continues_after_weftd_was_killed(lab):
     share, temporary = lab.directory / "share", lab.socket_path("run")
     share.mkdir()
     temporary.mkdir()
-    with subprocess.Popen([lab.program("weft"), "run", "--quiet", "--on", "node1", "--share", share, "--", UNTIL_KILLED], stdin=subprocess.DEVNULL,
+    with subprocess.Popen([lab.program("weft"), "run", "--card", "mlx4", "--quiet", "--on", "node1", "--share", share, "--", UNTIL_KILLED], stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(temporary)}) as run:
         try:
             wait_until("the command to run", lambda: run.poll() is not None or (share / "ready").exists(), 200 * lab.slowness)
@@ -298,7 +298,7 @@ def nvme_over_rdma_reconnects_after_weftd_was_killed(lab):
     """After weftd was killed, an initiator is connected again to its disk, which has the data that was written before, and can be written."""
     storage = load(cache.TREE / "tools/tests/guest/storage.py")
     running = Running(lab)
-    running.weft("lab", "up", "--logs", lab.directory)
+    running.weft("lab", "up", "--card", "mlx4", "--logs", lab.directory)
 
     def in_guest(host, script):
         return running.weft("lab", "shell", host, f"set -e\n{script}")
