@@ -96,13 +96,7 @@ public:
 	// Sends a SubnSet(PortInfo) from the fabric.
 	void set_by_manager(unsigned speeds, std::uint8_t widths)
 	{
-		ib::Smp smp{};
-		smp.header.base_version = ib::mad_base_version;
-		smp.header.mgmt_class = static_cast<std::uint8_t>(ib::MgmtClass::subn_lid_routed);
-		smp.header.class_version = 1;
-		smp.header.method = static_cast<std::uint8_t>(ib::MadMethod::set);
-		smp.header.attr_id = ib::attr_port_info;
-		smp.header.attr_mod = 1;
+		ib::Smp smp = lid_routed_smp(ib::MadMethod::set, ib::attr_port_info, 1);
 		auto &wanted = ib::smp_attribute<ib::PortInfo>(smp);
 		wanted = info();
 		wanted.set_state(ib::PortState::nop);

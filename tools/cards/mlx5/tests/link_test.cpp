@@ -33,13 +33,7 @@ public:
 	void read_pkeys(unsigned block, unsigned count)
 	{
 		using hw::mlx5::MadIfc;
-		ib::Smp smp{};
-		smp.header.base_version = ib::mad_base_version;
-		smp.header.mgmt_class = static_cast<std::uint8_t>(ib::MgmtClass::subn_lid_routed);
-		smp.header.class_version = 1;
-		smp.header.method = static_cast<std::uint8_t>(ib::MadMethod::get);
-		smp.header.attr_id = ib::attr_pkey_table;
-		smp.header.attr_mod = block;
+		const ib::Smp smp = lid_routed_smp(ib::MadMethod::get, ib::attr_pkey_table, block);
 		Bytes in(MadIfc::size);
 		MadIfc::port.set(in.data(), 1);
 		std::memcpy(in.data() + MadIfc::mad, &smp, sizeof(smp));
@@ -76,13 +70,7 @@ public:
 		driver.take_async_events();
 		ib::PortInfo &info = driver.card.context()->port(1)->info();
 		info.set_state(ib::PortState::armed);
-		ib::Smp smp{};
-		smp.header.base_version = ib::mad_base_version;
-		smp.header.mgmt_class = static_cast<std::uint8_t>(ib::MgmtClass::subn_lid_routed);
-		smp.header.class_version = 1;
-		smp.header.method = static_cast<std::uint8_t>(ib::MadMethod::set);
-		smp.header.attr_id = ib::attr_port_info;
-		smp.header.attr_mod = 1;
+		ib::Smp smp = lid_routed_smp(ib::MadMethod::set, ib::attr_port_info, 1);
 		auto &wanted = ib::smp_attribute<ib::PortInfo>(smp);
 		wanted = info;
 		wanted.set_state(ib::PortState::active);

@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include <hw/mlx5/queues.hpp>
+#include <ib/smp.hpp>
 
 #include "bus/pci/testing/fake_host.hpp"
 #include "cards/mlx5/card.hpp"
@@ -35,6 +36,19 @@ struct Answer {
 
 	std::uint32_t number() const { return hw::mlx5::object_number.get(out.data()); }
 };
+
+// Returns a LID-routed SMP without data.
+inline ib::Smp lid_routed_smp(ib::MadMethod method, std::uint16_t attribute, std::uint32_t modifier)
+{
+	ib::Smp smp{};
+	smp.header.base_version = ib::mad_base_version;
+	smp.header.mgmt_class = static_cast<std::uint8_t>(ib::MgmtClass::subn_lid_routed);
+	smp.header.class_version = 1;
+	smp.header.method = static_cast<std::uint8_t>(method);
+	smp.header.attr_id = attribute;
+	smp.header.attr_mod = modifier;
+	return smp;
+}
 
 class TinyDriver
 {
