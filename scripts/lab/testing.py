@@ -172,6 +172,36 @@ def load(path):
 
 # The processes of running tests.
 _running = set()
+LEFT = 10       # seconds in which processes that a test has left may still exit by themselves
+
+
+def _processes_of(temporary):
+    """Returns the processes that were started by the test with this temporary folder, as {pid: command line}. Daemons of labs are in sessions of their
+    own, but have the test's environment."""
+    wanted = f"TMPDIR={temporary}".encode()
+    found = {}
+    for entry in pathlib.Path("/proc").iterdir():
+        # A process may exit at any time, and a process that has exited has neither an environment nor a command line.
+        with contextlib.suppress(OSError):
+            if entry.name.isdecimal() and wanted in (entry / "environ").read_bytes().split(b"\0"):
+                found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+    return found
+
+
+def _end_processes_of(temporary, seconds):
+    """Waits until the processes of a test have exited. Kills those that run after this time, and returns them."""
+    deadline = time.monotonic() + seconds
+    while (left := _processes_of(temporary)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    # A process that is killed may have started another one.
+    remaining = left
+    while remaining and time.monotonic() < deadline + LEFT:
+        for pid in remaining:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.05)
+        remaining = _processes_of(temporary)
+    return left
 
 
 def end_all():
@@ -208,11 +238,15 @@ def run_one(path, name, options, kernel, seed):
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(child.pid, signal.SIGKILL)
             child.wait()
+            passed = not result.detail and child.returncode == 0
+            left = _end_processes_of(temporary, LEFT * slowness(kernel) if passed else 0)
             _running.discard(child)
     result.seconds = time.monotonic() - started
     if outcome.exists() and not result.detail:
         said = json.loads(outcome.read_text())
         result.outcome, result.detail = said["outcome"], said["detail"]
+        if left and result.outcome == PASSED:
+            result.outcome, result.detail = FAILED, "its processes were still running after its end:\n" + "\n".join(left.values())
     else:
         result.detail += (directory / "output.txt").read_text(errors="replace")[-6000:] or "it ended without an outcome"
     if result.outcome == FAILED:

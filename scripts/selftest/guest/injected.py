@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Contains guest tests with injected failures, which scripts/test-selftest runs. Each failure must be reported as described there."""
+import subprocess
+
 from lab.testing import Skip, test
 
 
@@ -44,6 +46,22 @@ def kernel_panic_fails_the_test(lab):
 def death_of_the_test_process_fails_the_test(lab):
     import os
     os._exit(0)
+
+
+def leave_process():
+    subprocess.Popen(["sleep", "86399"], start_new_session=True)
+
+
+@test(kernels=("stock",))
+def process_in_another_session_fails_the_test(lab):
+    leave_process()
+
+
+@test(kernels=("stock",), timeout=1)
+def process_in_another_session_is_killed_with_the_test(lab):
+    leave_process()
+    while True:
+        pass
 
 
 @test(kernels=("stock",))
