@@ -39,7 +39,8 @@ public:
 	EgressQueue(const EgressQueue &) = delete;
 	EgressQueue &operator=(const EgressQueue &) = delete;
 	/*
-	 * Must be called after the node of the port has detached, and not on the timeline's thread.
+	 * Must be called after the node of the port has detached, and not in a task of the
+	 * timeline.
 	 */
 	~EgressQueue();
 

@@ -159,7 +159,7 @@ void Link::look_later_locked()
 	if (look_at_ && *look_at_ <= training_ends_)
 		return;
 	look_at_ = training_ends_;
-	timeline_.at(training_ends_, [this, when = training_ends_] { look(when); });
+	timeline_.at(training_ends_, [this, when = training_ends_] { look(when); }, this);
 }
 
 void Link::look(Clock::time_point when)
@@ -236,7 +236,7 @@ void Link::set_faults(const Faults &faults)
 	if (faults_.any())
 		slow_.store(true, std::memory_order_release);
 	else
-		timeline_.after({}, [this] { deliver_due(); });
+		timeline_.after({}, [this] { deliver_due(); }, this);
 }
 
 Faults Link::faults() const
@@ -443,8 +443,9 @@ void Link::carry_with_faults(Port &to, Packet &&arriving)
 		if (fate.held && !held_[side]) {
 			held_[side] = std::move(packet);
 			std::uint64_t number = ++held_number_[side];
-			timeline_.after(kReorderingDelay,
-					[this, side, number] { release_held(side, number); });
+			timeline_.after(
+				kReorderingDelay,
+				[this, side, number] { release_held(side, number); }, this);
 			slow_.store(true, std::memory_order_release);
 			if (!duplicate)
 				return;
@@ -478,7 +479,7 @@ void Link::fly(Port &to, Packet &&packet, TimePoint due, bool late)
 {
 	in_flight_.emplace(due, InFlight{&to, std::move(packet), late});
 	slow_.store(true, std::memory_order_release);
-	timeline_.at(due, [this] { deliver_due(); });
+	timeline_.at(due, [this] { deliver_due(); }, this);
 }
 
 void Link::deliver_due()

@@ -119,7 +119,7 @@ public:
 	};
 	/*
 	 * @copy makes up to @left copies of an entry's packet and subtracts their number from
-	 * @left. It returns true if the last copy was made. Called on the timeline's thread.
+	 * @left. It returns true if the last copy was made. Called in tasks of the timeline.
 	 */
 	CopyQueue(Timeline &timeline, std::function<bool(Entry &entry, unsigned &left)> copy)
 	    : timeline_(timeline), copy_(std::move(copy))

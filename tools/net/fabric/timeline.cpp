@@ -1,123 +1,48 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "net/fabric/timeline.hpp"
 
-#include <utility>
-#include <vector>
+#include <algorithm>
+#include <cstdint>
+
+#include "base/reactor_pool.hpp"
 
 namespace weft::fabric
 {
 
-namespace
+Timeline::Timeline(Reactor *reactor, std::size_t threads)
 {
-/* Number of tasks that are run before the loop handles other events. */
-constexpr unsigned kSliceTasks = 64;
-} // namespace
-
-Timeline::Timeline(Reactor *reactor)
-    : reactor_(reactor), environment_(reactor ? reactor->environment() : Environment::host())
-{
+	const std::size_t count = reactor ? 1 : std::max<std::size_t>(threads, 1);
+	for (std::size_t i = 0; i < count; i++)
+		queues_.push_back(std::make_unique<TaskQueue>(reactor));
 }
 
-Timeline::~Timeline()
+std::size_t Timeline::default_threads()
 {
-	stop();
+	return std::clamp<std::size_t>(cpu_count(), 1, 32);
 }
 
-void Timeline::stop()
+/*
+ * Chooses the queue by the owner's address, multiplied by 2^64 divided by the golden ratio: the
+ * upper half of the product differs between objects that are allocated one after the other.
+ */
+TaskQueue &Timeline::queue_of(const void *owner)
 {
-	std::unique_ptr<Loop> loop;
-	std::multimap<Clock::time_point, Planned> dropped;
-	{
-		const MutexLock lock(mutex_);
-		stopping_ = true;
-		loop = std::move(loop_);
-		dropped.swap(planned_);
-	}
-	if (loop)
-		loop->run([this] { timer_.reset(); });
-}
-
-void Timeline::at(Clock::time_point when, Task task, const void *owner)
-{
-	const MutexLock lock(mutex_);
-	if (stopping_)
-		return;
-	const bool soonest = planned_.empty() || when < planned_.begin()->first;
-	planned_.emplace(when, Planned{std::move(task), owner});
-	if (!loop_)
-		loop_ = reactor_ ? std::make_unique<Loop>("timeline", *reactor_)
-				 : std::make_unique<Loop>("timeline");
-	if (soonest)
-		loop_->post([this, &loop = *loop_] {
-			if (!timer_)
-				timer_ =
-					std::make_unique<Timer>(loop, [this, &loop] { run(loop); });
-			wait_for_next();
-		});
-}
-
-void Timeline::wait_for_next()
-{
-	const MutexLock lock(mutex_);
-	if (!planned_.empty())
-		timer_->arm_at(planned_.begin()->first);
+	const std::uint64_t mixed = reinterpret_cast<std::uintptr_t>(owner) * 0x9e3779b97f4a7c15;
+	return *queues_[(mixed >> 32) * queues_.size() >> 32];
 }
 
 std::size_t Timeline::planned()
 {
-	const MutexLock lock(mutex_);
-	return planned_.size();
+	std::size_t sum = 0;
+	for (const auto &queue : queues_)
+		sum += queue->planned();
+	return sum;
 }
 
-void Timeline::forget(const void *owner)
+void Timeline::stop()
 {
-	std::vector<Planned> dropped;
-	MutexLock lock(mutex_);
-	const auto drop = [&]() WEFT_REQUIRES(mutex_) {
-		for (auto it = planned_.begin(); it != planned_.end();) {
-			if (it->second.owner == owner) {
-				dropped.push_back(std::move(it->second));
-				it = planned_.erase(it);
-			} else {
-				++it;
-			}
-		}
-	};
-	drop();
-	task_ended_.wait(lock, [&]() WEFT_REQUIRES(mutex_) { return running_for_ != owner; });
-	/* The task may have scheduled another one. */
-	drop();
-	lock.unlock();
-}
-
-/*
- * Tasks may schedule others for the present time without end, so the loop must handle other events
- * in between.
- */
-void Timeline::run(Loop &loop)
-{
-	for (unsigned i = 0; i < kSliceTasks; i++)
-		if (!run_next())
-			return wait_for_next();
-	loop.post([this, &loop] { run(loop); });
-}
-
-bool Timeline::run_next()
-{
-	MutexLock lock(mutex_);
-	const auto first = planned_.begin();
-	if (first == planned_.end() || first->first > now())
-		return false;
-	Planned next = std::move(first->second);
-	planned_.erase(first);
-	running_for_ = next.owner;
-	lock.unlock();
-	next.task();
-	next.task = Task{};
-	lock.lock();
-	running_for_ = nullptr;
-	task_ended_.notify_all();
-	return true;
+	for (const auto &queue : queues_)
+		queue->stop();
 }
 
 } // namespace weft::fabric

@@ -171,10 +171,13 @@ TEST(TopologyChange, RemovingAnOwnerCancelsItsScheduledTasksAndWaitsForItsRunnin
 	EXPECT_EQ(1, planned.use_count()) << "nothing is planned any more";
 	other.join();
 	std::atomic<bool> after{false};
-	timeline.after(5ms, [&] {
-		after = true;
-		after.notify_all();
-	});
+	timeline.after(
+		5ms,
+		[&] {
+			after = true;
+			after.notify_all();
+		},
+		&owner);
 	after.wait(false);
 	EXPECT_EQ(before, runs);
 }
