@@ -92,6 +92,17 @@ if [ -e $reset ] && [ ! -e $former ]; then
 	cat $mark >$kmsg
 fi
 """
+# mlx5 checks every two seconds whether its card has failed. It then completes all requests, removes the device from its users, and waits for the card. If
+# the removal begins before, a command that waits for the failed card takes a minute to fail, and ib_core may wait forever for the sends of its queries.
+AWAIT_MLX5_RELEASE = """
+case "$(readlink -f $card/driver)" in
+*/mlx5_core)
+	while [ -e $card/infiniband ] && [ $checks -gt 0 ]; do
+		checks=$((checks - 1))
+		sleep 0.1
+	done ;;
+esac
+"""
 # When resets are enabled and the failed card does not execute a command, the driver notifies the users of the card and completes their requests. This
 # must happen before the removal, during which the driver no longer notifies users: ib_core would then wait forever for the sends of its queries. A
 # reset that started before resets were disabled has finished, or holds the lock, when the removal begins. Resets are enabled as soon as the kernel's
@@ -116,11 +127,10 @@ if [ -e $former ]; then
 	rm $former
 	[ -z "$commands" ] || wait $commands
 fi
-if [ -e $card ]; then echo 1 >$card/remove; fi
-"""
+""" + AWAIT_MLX5_RELEASE + "if [ -e $card ]; then echo 1 >$card/remove; fi\n"
 REMOVE_WORKING = "[ ! -e {card} ] || echo 1 >{card}/remove"
 RESET_PLACES = ("reset=/sys/module/mlx4_core/parameters/internal_err_reset former=/run/weft-reset mark=/run/weft-mark pipe=/run/weft-pipe.$$ kmsg=/dev/kmsg "
-                f"awk='{BUSYBOX} awk' commands= delay=7\n")
+                f"awk='{BUSYBOX} awk' commands= delay=7 checks=200\n")
 # Linux removes the NVMe controllers of a device that is removed, and targets stop listening. For each controller, this records the line that creates
 # it again. Lines that an interrupted restart has left are kept. Busybox runs this because it starts faster than bash: the driver itself may also
 # remove a failed card.

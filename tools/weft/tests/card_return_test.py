@@ -302,15 +302,15 @@ class WeftdUpgrade(unittest.TestCase):
 
 
 class CardRemoval(Folder):
-    def places(self, delay):
-        return "".join(f"{name}={self.folder}/{name} " for name in ("reset", "former", "mark", "pipe", "kmsg", "card")) + f"awk='busybox awk' commands= delay={delay}\n"
+    def places(self, delay, checks=0):
+        return "".join(f"{name}={self.folder}/{name} " for name in ("reset", "former", "mark", "pipe", "kmsg", "card")) + f"awk='busybox awk' commands= delay={delay} checks={checks}\n"
 
-    def run_script(self, script, delay=0):
+    def run_script(self, script, delay=0, checks=0):
         """Runs it, and waits for the end of all its processes: they inherit the pipe."""
         reader, writer = os.pipe()
         self.addCleanup(os.close, reader)
         try:
-            subprocess.run(["busybox", "sh", "-c", self.places(delay) + script], check=True, stdin=subprocess.DEVNULL, timeout=60, pass_fds=[writer])
+            subprocess.run(["busybox", "sh", "-c", self.places(delay, checks) + script], check=True, stdin=subprocess.DEVNULL, timeout=60, pass_fds=[writer])
         finally:
             os.close(writer)
         self.assertTrue(select.select([reader], [], [], 30)[0], "a process of the script has not ended")
@@ -362,6 +362,29 @@ class CardRemoval(Folder):
                 time.sleep(0.3)
                 self.assertEqual((self.folder / "card/remove").read_text(), "")
             self.assertEqual(removal.wait(60), 0)
+        self.assertEqual((self.folder / "card/remove").read_text(), "1\n")
+
+    def mlx5_card(self):
+        """Returns the directory that the card's device has until its driver has detected the failure."""
+        (self.folder / "mlx5_core").mkdir()
+        self.write("card/remove")
+        (self.folder / "card/driver").symlink_to(self.folder / "mlx5_core")
+        device = self.folder / "card/infiniband"
+        device.mkdir()
+        return device
+
+    def test_removal_of_a_failed_mlx5_card_waits_until_its_driver_has_removed_the_device(self):
+        device = self.mlx5_card()
+        with subprocess.Popen(["busybox", "sh", "-c", self.places(0, 1000) + labs.REMOVE], stdin=subprocess.DEVNULL) as removal:
+            time.sleep(0.3)
+            self.assertEqual((self.folder / "card/remove").read_text(), "")
+            device.rmdir()
+            self.assertEqual(removal.wait(60), 0)
+        self.assertEqual((self.folder / "card/remove").read_text(), "1\n")
+
+    def test_failed_mlx5_card_is_removed_although_its_driver_keeps_the_device(self):
+        self.mlx5_card()
+        self.run_script(labs.REMOVE, checks=3)
         self.assertEqual((self.folder / "card/remove").read_text(), "1\n")
 
 

@@ -22,7 +22,8 @@ COMMAND_TIMEOUT = 10
 EMULATED = 2            # factor of the times without KVM; the factor for the load is measured
 TIME_LIMIT = 300          # seconds after which a guest is taken to be lost
 FIRST_PORT = 18515      # of the servers of ib_write_bw
-LAB = '[[switch]]\nname = "s1"\nports = 8\n' + "".join(f'[[host]]\nname = "node{number}"\n[[link]]\nends = ["node{number}", "s1"]\n' for number in (1, 2, 3))
+LAB = '[[switch]]\nname = "s1"\nports = 8\n' + "".join(
+    f'[[host]]\nname = "node{number}"\nmodel = "{model}"\n[[link]]\nends = ["node{number}", "s1"]\n' for number, model in enumerate(("mlx4", "mlx5", "mlx5"), 1))
 SPARE = '[[host]]\nname = "spare"\nmodel = "endpoint"\n[[link]]\nends = ["spare", "s1"]\n'
 
 
@@ -157,9 +158,10 @@ def _wait_for(programs, began, timeout):
 
 @test(kernels=(), also=("stock",), timeout=300, full_timeout=4 * 3600)
 def guests_keep_running_and_ping_each_other_after_kills_of_weftd(lab):
-    """weftd is killed at random moments under flood pings and RDMA writes of all guests: twice with two guests, with --full a hundred times with three. Each
-    time all guests ping each other within ten seconds of the daemon's return and of mlx4's wait, scaled by the load, none has exited, no kernel has reported
-    anything, and a link that was down is still down. `scripts/test --seed` repeats the moments. The environment variable WEFT_KILLS sets the number of kills."""
+    """weftd is killed at random moments under flood pings and RDMA writes of all guests: twice with two guests, with --full a hundred times with three. The
+    first guest has an mlx4 card, the others have mlx5 cards. Each time all guests ping each other within ten seconds of the daemon's return and of mlx4's
+    wait, scaled by the load, none has exited, no kernel has reported anything, and a link that was down is still down. `scripts/test --seed` repeats the
+    moments. The environment variable WEFT_KILLS sets the number of kills."""
     hosts = ["node1", "node2", "node3"][:lab.rounds(2, 3)]
     file = lab.directory / "lab.toml"
     file.write_text((LAB if full() else LAB.split('[[host]]\nname = "node3"')[0]) + SPARE)
@@ -218,7 +220,7 @@ def command_started_by_weft_run_continues_after_weftd_was_killed(lab):
     share, temporary = lab.directory / "share", lab.socket_path("run")
     share.mkdir()
     temporary.mkdir()
-    with subprocess.Popen([lab.program("weft"), "run", "--card", "mlx4", "--quiet", "--on", "node1", "--share", share, "--", UNTIL_KILLED], stdin=subprocess.DEVNULL,
+    with subprocess.Popen([lab.program("weft"), "run", "--quiet", "--on", "node1", "--share", share, "--", UNTIL_KILLED], stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(temporary)}) as run:
         try:
             wait_until("the command to run", lambda: run.poll() is not None or (share / "ready").exists(), 200 * lab.slowness)
