@@ -48,6 +48,10 @@ def locked_file(path, holder):
 
 def locked(name):
     """Holds the cache's lock with that name; waits while another process holds it."""
+    try:
+        root().mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LabError(f"the cache {root()} cannot be created ({error.strerror})", "let XDG_CACHE_HOME name a directory that you can write") from None
     return locked_file(root() / f".lock-{name}", f"another run that makes {name}")
 
 

@@ -10,6 +10,7 @@ import tempfile
 import unittest
 
 from lab import cache, kernels
+from lab.errors import LabError
 
 GUEST = cache.TREE / "scripts/guest"
 
@@ -79,6 +80,10 @@ class BadInput(unittest.TestCase):
                               env={**os.environ, "XDG_CACHE_HOME": f"{self.folder}/cache", "PYTHONPATH": str(cache.TREE / "scripts")})
         self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
         self.assertRegex(done.stderr, r"^filling: .*No space left on device.*free some space.*\n$")
+
+    def test_cache_that_cannot_be_created_is_reported_with_a_remedy(self):
+        with environment(XDG_CACHE_HOME="/dev/null"), self.assertRaisesRegex(LabError, "^the cache /dev/null/weft cannot be created .Not a directory.: let XDG_CACHE_HOME name a dir"):
+            cache.locked("kernel")
 
     def test_incomplete_cache_entries_are_rebuilt(self):
         """Files of an interrupted run are removed, and an entry without its file is made again."""
