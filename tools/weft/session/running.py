@@ -187,7 +187,7 @@ def report_kernels(guests, printed=""):
 
 
 def check_script(args):
-    if args.script and args.script != "-" and not pathlib.Path(args.script).is_file():
+    if args.script and args.script != "-" and (not (script := pathlib.Path(args.script)).exists() or script.is_dir()):
         raise LabError(f"there is no script {args.script}")
 
 

@@ -36,6 +36,13 @@ class RefusedCommands(Folder):
     def test_missing_script_is_refused(self):
         self.assertIn("there is no script /none", self.fails("run", "script=/none"))
 
+    def test_script_may_be_a_pipe_or_an_empty_file_but_not_a_directory(self):
+        self.assertIn(f"there is no script {self.folder}", self.fails("run", f"script={self.folder}"))
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        for script in (pipe, "/dev/null"):
+            running.check_script(types.SimpleNamespace(script=str(script)))
+
     def test_invalid_memory_option_is_refused(self):
         for command in (["up"], ["run", "--", "true"]):
             for memory, said in (("abc", "weft: --memory: 'abc' is not an amount of memory: write it as 768M or 2G\n"),
