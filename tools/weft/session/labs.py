@@ -510,6 +510,8 @@ class Lab:
     def upgrade(self, program, report):
         """Replaces weftd by another program, or by a new process of the same."""
         self._report = report
+        # Guests that have released their cards may not get them again, for example because a driver is too slow.
+        self.weftd.check_program(program)
         self._prepare_removal("")
         self._release_cards()
         try:

@@ -85,6 +85,16 @@ class Daemon:
             return (f"{how} and was started again; its log until then is {kept}. Counters start from zero, and captures, attached "
                     "programs and connections of guests are lost")
 
+    def check_program(self, program):
+        """Raises LabError if a program (None: the present one) cannot be executed or is not weftd."""
+        program = program or self._program
+        try:
+            version = subprocess.run([program, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=START_TIMEOUT, check=False).stdout
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise LabError(f"{program} cannot be executed: {getattr(error, 'strerror', None) or error}") from None
+        if not version.startswith(b"weftd "):
+            raise LabError(f"{program} is not a weftd: with --version, it does not print the version of weftd")
+
     def replace(self, program):
         """Replaces weftd by a program (None: the same one), which continues its lab; returns a message. If that fails, the former program is started
         again, and LabError is raised."""

@@ -213,11 +213,18 @@ class WeftdRestart(unittest.TestCase):
         for script, reason in (("echo 'weftd: no such option'; exit 1", "weftd: no such option"), ("exit 0", "weftd ended with status 0 before it served the lab"),
                                ("echo begun; ulimit -c 0; kill -SEGV $$", "weftd was killed by SIGSEGV before it served the lab\nbegun")):
             other = self.folder / "other"
-            other.write_text(f"#!/bin/sh\n{script}\n")
+            other.write_text(f"#!/bin/sh\n[ $1 != --version ] || exec echo weftd 9\n{script}\n")
             other.chmod(0o755)
             self.assertIn(f"{other} does not serve the lab: {reason}: the former weftd was started again",
                           self.weft("lab", "upgrade", "--weftd", other, status=1))
             self.assertEqual(self.shown(), before)
+
+    def test_upgrade_to_a_program_that_is_not_weftd_is_refused_before_weftd_is_stopped(self):
+        self.up()
+        first = self.pid()
+        for program, reason in (("/bin/true", "/bin/true is not a weftd"), ("/etc/passwd", "/etc/passwd cannot be executed: Permission denied")):
+            self.assertIn(reason, self.weft("lab", "upgrade", "--weftd", program, status=1))
+        self.assertEqual(self.pid(), first)
 
     def test_weft_capture_and_weft_top_exit_with_an_error_if_weftd_is_killed(self):
         """A capture and `weft top` exit with an error and do not hang."""
