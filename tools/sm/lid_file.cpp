@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "sm/lid_file.hpp"
 
+#include <cerrno>
 #include <fstream>
 #include <sstream>
 #include <system_error>
@@ -50,10 +51,11 @@ void LidFile::store(const std::vector<LidTable::Entry> &entries)
 	const auto fresh = path_.string() + ".new";
 	std::error_code error;
 	{
+		errno = 0;
 		std::ofstream stream(fresh, std::ios::trunc);
 		stream << text;
 		if (!stream.flush())
-			error = std::make_error_code(std::errc::io_error);
+			error.assign(errno ? errno : EIO, std::generic_category());
 	}
 	if (!error)
 		std::filesystem::rename(fresh, path_, error);

@@ -2,6 +2,7 @@
 #include "weftd/state_file.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <fstream>
 #include <stdexcept>
 #include <system_error>
@@ -188,10 +189,11 @@ void StateFile::write()
 	const auto fresh = path_.string() + ".new";
 	std::error_code error;
 	{
+		errno = 0;
 		std::ofstream stream(fresh, std::ios::trunc);
 		stream << state.dump(-1, ' ', false, json::error_handler_t::replace) << '\n';
 		if (!stream.flush())
-			error = std::make_error_code(std::errc::io_error);
+			error.assign(errno ? errno : EIO, std::generic_category());
 	}
 	if (!error)
 		std::filesystem::rename(fresh, path_, error);
