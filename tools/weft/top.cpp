@@ -144,7 +144,7 @@ void run_top(const std::filesystem::path &socket_directory, double interval, uns
 	     TopOrder order)
 {
 	const bool terminal = ::isatty(STDOUT_FILENO) && ::isatty(STDIN_FILENO);
-	const auto signals = signal_descriptor({SIGINT, SIGTERM, SIGHUP, SIGWINCH});
+	const auto signals = signal_descriptor({SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGWINCH});
 	ControlClient client(socket_directory);
 	Samples samples;
 	samples.add(client.call("fabric.sample"));

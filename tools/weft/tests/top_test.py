@@ -114,7 +114,7 @@ class WeftTop(unittest.TestCase):
 
     def test_weft_top_restores_the_terminal_after_a_signal(self):
         with daemon.weftd(WEFTD) as (_, directory):
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP):
                 terminal = Terminal(directory)
                 terminal.shows("by rate")
                 terminal.process.send_signal(number)
