@@ -85,7 +85,7 @@ def reported(program):
         if error.errno not in FULL:
             raise
         sys.exit(f"{program}: {error.filename or 'the disk'}: {os.strerror(error.errno)}: free some space "
-                 "(the cache is $XDG_CACHE_HOME/weft, results are in build/), then run this again")
+                 f"(the cache is {os.environ.get('XDG_CACHE_HOME') or '~/.cache'}/weft, results are in build/), then run this again")
     except KeyboardInterrupt as interruption:
         print(f"{program}: interrupted", file=sys.stderr)
         sys.exit(SIGNALLED + (signal.SIGTERM if isinstance(interruption, Terminated) else signal.SIGINT))

@@ -370,5 +370,11 @@ def make(args):
     topology.model = args.model
     if args.model == ENDPOINT and (split := topology.split_hosts()):
         print(f"weft: {split} host{'s have' if split > 1 else ' has'} more than one port: one host of the model {ENDPOINT} for each port instead", file=sys.stderr)
-    sys.stdout.write(topology.text())
+    try:
+        sys.stdout.write(topology.text())
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise LabError(f"cannot write standard output: {error.strerror}") from None
     return 0
