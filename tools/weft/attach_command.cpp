@@ -49,9 +49,9 @@ FileDescriptor connect_to_server(const std::filesystem::path &path)
 	try {
 		return connect_unix(path, UnixListener::Type::messages);
 	} catch (const std::system_error &error) {
-		throw std::runtime_error(
-			fmt::format("no weftd serves {} ({}); start one, or name its --socket-dir",
-				    path.parent_path().string(), error.code().message()));
+		throw std::runtime_error(fmt::format(
+			"no weftd serves {} ({}); start a lab with `weft lab up`, or name its --socket-dir",
+			path.parent_path().string(), error.code().message()));
 	}
 }
 

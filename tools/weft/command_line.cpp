@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/printable.hpp"
+#include "base/usage.hpp"
 
 namespace weft::cli
 {
@@ -14,6 +15,7 @@ namespace weft::cli
 namespace
 {
 
+using usage::path_of;
 using Words = std::vector<std::string>;
 
 // Returns the optimal string alignment distance.
@@ -33,13 +35,6 @@ std::size_t distance(std::string_view a, std::string_view b)
 		std::swap(last, now);
 	}
 	return last[b.size()];
-}
-
-// Returns the full name of a command, such as "weft lab shell".
-std::string path_of(const CLI::App &command)
-{
-	const CLI::App *parent = command.get_parent();
-	return (parent ? path_of(*parent) + " " : "") + command.get_name();
 }
 
 [[noreturn]] void refuse(const CLI::App &command, const std::string &what, const std::string &word,

@@ -61,9 +61,9 @@ FileDescriptor connect(const std::filesystem::path &given)
 	try {
 		return connect_unix(path);
 	} catch (const std::system_error &error) {
-		throw std::runtime_error(
-			fmt::format("no weftd serves {} ({}); start one, or name its --socket-dir",
-				    socket_directory.string(), error.code().message()));
+		throw std::runtime_error(fmt::format(
+			"no weftd serves {} ({}); start a lab with `weft lab up`, or name its --socket-dir",
+			socket_directory.string(), error.code().message()));
 	}
 }
 

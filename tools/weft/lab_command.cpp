@@ -21,6 +21,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/printable.hpp"
+#include "base/usage.hpp"
 #include "weft/control_client.hpp"
 
 namespace weft::cli
@@ -80,13 +81,14 @@ class Passed
 public:
 	explicit Passed(CLI::App &app) : app_(app) {}
 
+	// @name contains the name of the option's value, as in "--lab FILE".
 	CLI::Option *text(const std::string &name, const std::string &description)
 	{
-		return add(app_.add_option(name, description), Kind::text);
+		return add(with_value(name, description), Kind::text);
 	}
 	CLI::Option *number(const std::string &name, const std::string &description)
 	{
-		return add(app_.add_option(name, description), Kind::number);
+		return add(with_value(name, description), Kind::number);
 	}
 	CLI::Option *flag(const std::string &name, const std::string &description)
 	{
@@ -95,7 +97,7 @@ public:
 	// Adds an option that may be given more than once.
 	CLI::Option *list(const std::string &name, const std::string &description)
 	{
-		return add(app_.add_option(name, description)->take_all(), Kind::list);
+		return add(with_value(name, description)->take_all(), Kind::list);
 	}
 	// Returns the options that the user has given.
 	Words words() const
@@ -113,6 +115,12 @@ public:
 private:
 	enum class Kind { text, number, flag, list };
 
+	CLI::Option *with_value(const std::string &name, const std::string &description)
+	{
+		const auto space = name.find(' ');
+		return app_.add_option(name.substr(0, space), description)
+			->type_name(name.substr(space + 1));
+	}
 	CLI::Option *add(CLI::Option *option, Kind kind)
 	{
 		options_.emplace_back(option, kind);
@@ -146,27 +154,29 @@ private:
 std::shared_ptr<Passed> add_guest_options(CLI::App &app)
 {
 	auto passed = std::make_shared<Passed>(app);
-	CLI::Option *const file = passed->text("--lab", "the lab file, see weft-lab.toml(5)");
+	CLI::Option *const file = passed->text("--lab FILE", "the lab file, see weft-lab.toml(5)");
 	file->check(CLI::ExistingFile);
-	passed->text("--card",
+	passed->text("--card MODEL",
 		     "without a lab file: the model of the two hosts' cards, mlx5 (the "
 		     "default with Debian's kernel and modules), mlx4 (otherwise) or mthca")
-		->check(CLI::IsMember({"mlx4", "mlx5", "mthca"}))
+		->check(usage::one_of({"mlx4", "mlx5", "mthca"}))
 		->excludes(file);
-	passed->text("--kernel", "the guests' kernel: stock (Debian's), um (User-Mode Linux, in a "
-				 "source tree), a bzImage, or the tree in which one was built");
-	passed->text("--stack", "the RDMA stack: linux (Debian's modules, the default) or weft")
-		->check(CLI::IsMember({"linux", "weft"}));
-	passed->text("--modules", "the directory of that bzImage's modules")
+	passed->text("--kernel KERNEL",
+		     "the guests' kernel: stock (Debian's), um (User-Mode Linux, in a "
+		     "source tree), a bzImage, or the tree in which one was built");
+	passed->text("--stack STACK",
+		     "the RDMA stack: linux (Debian's modules, the default) or weft")
+		->check(usage::one_of({"linux", "weft"}));
+	passed->text("--modules DIR", "the directory of that bzImage's modules")
 		->check(CLI::ExistingDirectory);
-	passed->text("--initrd", "an initramfs that is unpacked before weft's own")
+	passed->text("--initrd FILE", "an initramfs that is unpacked before weft's own")
 		->check(CLI::ExistingFile);
-	passed->text("--share", "a directory that guests see as /share")
+	passed->text("--share DIR", "a directory that guests see as /share")
 		->check(CLI::ExistingDirectory);
-	passed->text("--append", "more parameters for the kernel's command line");
-	passed->number("--cpus", "CPUs of each guest")->check(CLI::Range(1, 64));
-	passed->text("--memory", "memory of each guest, such as 768M or 2G");
-	passed->text("--logs", "the directory for the guests' consoles and weftd's log");
+	passed->text("--append WORDS", "more parameters for the kernel's command line");
+	passed->number("--cpus N", "CPUs of each guest")->check(usage::integer(1, 64));
+	passed->text("--memory M", "memory of each guest, such as 768M or 2G");
+	passed->text("--logs DIR", "the directory for the guests' consoles and weftd's log");
 	passed->flag("--bare", "load no driver, and assign no address");
 	passed->flag("--no-restart", "end the lab if weftd crashes, instead of restarting weftd");
 	return passed;
@@ -176,19 +186,19 @@ std::shared_ptr<Passed> add_guest_options(CLI::App &app)
 void add_host_options(Passed &passed)
 {
 	CLI::Option *const hosts = passed.text(
-		"--hosts", "run each place of the lab on a host of this file, started by ssh");
-	hosts->type_name("FILE")->check(CLI::ExistingFile);
-	passed.text("--ssh", "the command that starts a program on a host (default: ssh -o "
-			     "BatchMode=yes)")
+		"--hosts FILE", "run each place of the lab on a host of this file, started by ssh");
+	hosts->check(CLI::ExistingFile);
+	passed.text("--ssh COMMAND", "the command that starts a program on a host (default: ssh -o "
+				     "BatchMode=yes)")
 		->needs(hosts);
 	CLI::Option *const slurm = passed.flag(
 		"--slurm", "run each place of the lab on a node of a Slurm job, started by srun");
 	slurm->excludes(hosts);
-	passed.number("-N,--nodes", "number of the job's nodes (default: all of the allocation)")
-		->check(CLI::Range(1, 64))
+	passed.number("-N,--nodes N", "number of the job's nodes (default: all of the allocation)")
+		->check(usage::integer(1, 64))
 		->needs(slurm);
-	passed.text("--srun", "srun, with options if needed (default: srun)")->needs(slurm);
-	passed.text("--remote-weft", "the program weft on the other hosts (default: weft)");
+	passed.text("--srun COMMAND", "srun, with options if needed (default: srun)")->needs(slurm);
+	passed.text("--remote-weft PATH", "the program weft on the other hosts (default: weft)");
 }
 
 // Returns the arguments of the session program for `up` or `run`.
@@ -254,8 +264,11 @@ void add_plan(CLI::App &lab, const bool &as_json)
 		->required()
 		->check(CLI::ExistingFile);
 	plan->add_option("--places", *number,
-			 "for a lab file without places: their number; they are p1, p2 and so on");
+			 "for a lab file without places: their number; they are p1, p2 and so on")
+		->type_name("N")
+		->check(usage::integer(1, 64));
 	plan->add_option("--place", *places, "print only this place; may be given again")
+		->type_name("NAME")
 		->take_all()
 		->allow_extra_args(false);
 	plan->callback([&as_json, file, number, places] {
@@ -362,6 +375,8 @@ void add_lab(CLI::App &app, const std::filesystem::path &socket_directory, const
 
 void add_topology(CLI::App &app, const std::filesystem::path &socket_directory)
 {
+	const std::vector<std::string> models{"mlx4",     "mlx5",     "mthca",
+					      "amso1100", "endpoint", "example"};
 	constexpr int most_hosts = 19455, most_switches = 4096, most_ports = 253;
 	auto *topology = app.add_subcommand("topology", "print the lab file of a topology");
 	topology->require_subcommand(1);
@@ -378,25 +393,27 @@ void add_topology(CLI::App &app, const std::filesystem::path &socket_directory)
 		});
 		return passed;
 	};
-	const auto hosts = [](Passed &passed, const char *description) {
-		passed.text("--model", "model of the hosts' cards, such as endpoint");
-		return passed.number("--hosts", description)->check(CLI::Range(1, most_hosts));
+	const auto hosts = [&models](Passed &passed, const char *description) {
+		passed.text("--model MODEL", "model of the hosts' cards (default: mlx4)")
+			->check(usage::one_of(models));
+		return passed.number("--hosts N", description)
+			->check(usage::integer(1, most_hosts));
 	};
 	const auto fat_tree = add("fat-tree", "leaves and spines, with full bisection bandwidth");
 	hosts(*fat_tree, "number of hosts")->required();
-	fat_tree->number("--ports", "ports of each switch (default: 36)")
-		->check(CLI::Range(4, most_ports));
-	fat_tree->number("--each", "hosts per leaf; each leaf has one link to each spine")
-		->check(CLI::Range(1, most_ports));
-	fat_tree->number("--spines", "number of spines; requires --each")
-		->check(CLI::Range(1, most_ports));
+	fat_tree->number("--ports P", "ports of each switch (default: 36)")
+		->check(usage::integer(4, most_ports));
+	fat_tree->number("--each H", "hosts per leaf; each leaf has one link to each spine")
+		->check(usage::integer(1, most_ports));
+	fat_tree->number("--spines S", "number of spines; requires --each")
+		->check(usage::integer(1, most_ports));
 	const auto ring = add("ring", "switches in a circle");
-	ring->number("--switches", "number of switches")
+	ring->number("--switches N", "number of switches")
 		->required()
-		->check(CLI::Range(1, most_switches));
+		->check(usage::integer(1, most_switches));
 	hosts(*ring, "number of hosts (default: one per switch)");
 	const auto torus = add("torus", "switches in a grid with wrap-around links");
-	torus->text("--size", "dimensions, as in 4x4 or 4x4x2")->required();
+	torus->text("--size SIZE", "dimensions, as in 4x4 or 4x4x2")->required();
 	hosts(*torus, "number of hosts (default: one per switch)");
 	hosts(*add("dragonfly", "fully linked groups of switches"), "number of hosts")->required();
 
@@ -406,7 +423,8 @@ void add_topology(CLI::App &app, const std::filesystem::path &socket_directory)
 	import->add_option("FILE", *file, "the output of ibnetdiscover; - is standard input")
 		->required();
 	auto passed = std::make_shared<Passed>(*import);
-	passed->text("--model", "model of the hosts' cards, such as endpoint");
+	passed->text("--model MODEL", "model of the hosts' cards (default: mlx4)")
+		->check(usage::one_of(models));
 	import->callback([&socket_directory, file, passed] {
 		Words words{"topology", "kind=import", "file=" + *file};
 		const Words given = passed->words();
@@ -422,17 +440,17 @@ void add_web(CLI::App &app, const std::filesystem::path &socket_directory)
 	web->footer("It prints its address. Programs of the same user may view it; changes need "
 		    "--allow and the whole address.");
 	const auto passed = std::make_shared<Passed>(*web);
-	passed->text("--listen", "the address to listen on (default: 127.0.0.1)");
-	passed->number("--port", "the port (default: 8317); 0 is any that is free")
-		->check(CLI::Range(0, 65535));
-	passed->list("--name",
+	passed->text("--listen ADDRESS", "the address to listen on (default: 127.0.0.1)");
+	passed->number("--port N", "the port (default: 8317); 0 is any that is free")
+		->check(usage::integer(0, 65535));
+	passed->list("--name NAME",
 		     "another name of this host that browsers may use; may be given again");
-	passed->list("--allow",
+	passed->list("--allow WHAT",
 		     "what a page may do: faults, captures; reading: let every user of this "
 		     "host read it; consoles: show guests' consoles to others; may be given again")
-		->check(CLI::IsMember({"faults", "captures", "consoles", "reading"}));
-	passed->number("--interval", "polling interval in seconds (default: 1)")
-		->check(CLI::Range(0.2, 3600.0));
+		->check(usage::one_of({"faults", "captures", "consoles", "reading"}));
+	passed->number("--interval S", "polling interval in seconds (default: 1)")
+		->check(usage::number(0.2, 3600));
 	web->callback([&socket_directory, passed] {
 		Words words{"weft=" + (own_directory() / "weft").string()};
 		const Words given = passed->words();
@@ -448,11 +466,11 @@ void add_run(CLI::App &app, const std::filesystem::path &socket_directory,
 	run->footer("The command follows --, as in: weft run --on node1 -- ping -c 3 10.1.0.2");
 	const auto passed = add_guest_options(*run);
 	add_host_options(*passed);
-	passed->list("--on", "the host to run it in; may be given again (default: all)");
+	passed->list("--on HOST", "the host to run it in; may be given again (default: all)");
 	CLI::Option *const script =
-		passed->text("--script", "a script instead of COMMAND; - is standard input");
-	script->type_name("FILE");
-	passed->number("--timeout", "seconds for the command")->check(CLI::Range(0.1, 1e6));
+		passed->text("--script FILE", "a script instead of COMMAND; - is standard input");
+	passed->number("--timeout SECONDS", "seconds for the command")
+		->check(usage::number(0.1, 1e6));
 	passed->flag("--quiet", "print no progress");
 	auto *deterministic = passed->flag(
 		"--deterministic",
@@ -460,15 +478,13 @@ void add_run(CLI::App &app, const std::filesystem::path &socket_directory,
 		"the last packet");
 	for (const char *const several : {"--hosts", "--slurm"})
 		deterministic->excludes(run->get_option(several));
-	passed->number("--seed", "seed of all random choices (default: a new one each time)")
+	passed->number("--seed S", "seed of all random choices (default: a new one each time)")
 		->needs(deterministic)
-		->check(CLI::Range(0u, 0xffffffffu));
-	passed->list("--at",
+		->check(usage::integer(0, 0xffffffff));
+	passed->list("--at 'SECONDS WORDS'",
 		     "a scheduled change, such as \"2.5 link down node1\"; may be given again")
 		->needs(deterministic);
-	passed->text("--capture", "record all links into this file")
-		->needs(deterministic)
-		->type_name("FILE");
+	passed->text("--capture FILE", "record all links into this file")->needs(deterministic);
 	auto command = std::make_shared<Words>();
 	run->add_option("COMMAND", *command, "a line for bash, or a command and its arguments");
 	guest_commands.push_back({run, 0, command.get()});
@@ -507,29 +523,29 @@ void add_hunt(CLI::App &app, const std::filesystem::path &socket_directory)
 	};
 
 	const auto kernel = [](Passed &passed) {
-		passed.text("--kernel",
+		passed.text("--kernel KERNEL",
 			    "the guests' kernel: um-debug (the default), or the directory "
 			    "of a User-Mode Linux kernel");
 	};
 	const auto scenario = [&](const std::string &name, const std::string &description) {
 		auto passed = add(name, description, "run", false);
 		kernel(*passed);
-		passed->text("--card", "the model of the cards: mlx4 (the default), mlx5 or mthca")
-			->check(CLI::IsMember({"mlx4", "mlx5", "mthca"}));
-		passed->number("--seeds", "number of seeds (default: 100)")
-			->check(CLI::Range(1, 1000000));
-		passed->number("--seed", "the first seed (default: 0)")
-			->check(CLI::Range(0u, 0xffffffffu));
-		passed->number("--jobs", "labs that run at a time (default: one for each CPU)")
-			->check(CLI::Range(1, 256));
-		passed->text("--out", "the directory of the results (default: hunt-" + name +
-					      "); a hunt that was interrupted continues there")
-			->type_name("DIR");
+		passed->text("--card MODEL",
+			     "the model of the cards: mlx4 (the default), mlx5 or mthca")
+			->check(usage::one_of({"mlx4", "mlx5", "mthca"}));
+		passed->number("--seeds N", "number of seeds (default: 100)")
+			->check(usage::integer(1, 1000000));
+		passed->number("--seed S", "the first seed (default: 0)")
+			->check(usage::integer(0, 0xffffffff));
+		passed->number("--jobs J", "labs that run at a time (default: one for each CPU)")
+			->check(usage::integer(1, 256));
+		passed->text("--out DIR", "the directory of the results (default: hunt-" + name +
+						  "); a hunt that was interrupted continues there");
 		return passed;
 	};
 	const auto with_stack = [](Passed &passed) {
-		passed.text("--stack", "the RDMA stack: linux (the default) or weft")
-			->check(CLI::IsMember({"linux", "weft"}));
+		passed.text("--stack STACK", "the RDMA stack: linux (the default) or weft")
+			->check(usage::one_of({"linux", "weft"}));
 	};
 	with_stack(
 		*scenario("ipoib", "administration of IPoIB, with failing allocations and links"));
@@ -540,9 +556,9 @@ void add_hunt(CLI::App &app, const std::filesystem::path &socket_directory)
 	scenario("connected", "IPoIB in connected mode, with connections that break");
 	const auto walk = [&](const std::string &name, const std::string &description) {
 		scenario(name, description)
-			->number("--group", "seeds that run one after the other in one lab "
-					    "(default: 1); if it does not pass, each runs alone")
-			->check(CLI::Range(1, 100));
+			->number("--group G", "seeds that run one after the other in one lab "
+					      "(default: 1); if it does not pass, each runs alone")
+			->check(usage::integer(1, 100));
 	};
 	walk("probe", "bind a card's driver while each allocation fails in turn");
 	walk("removal", "unbind a card's driver while each allocation fails in turn");
@@ -550,12 +566,12 @@ void add_hunt(CLI::App &app, const std::filesystem::path &socket_directory)
 		add("replay", "run one schedule, and compare its report with the expected one",
 		    "replay", true);
 	kernel(*replay);
-	replay->text("--logs", "the directory for the guests' consoles and weftd's log");
+	replay->text("--logs DIR", "the directory for the guests' consoles and weftd's log");
 	const auto reduce =
 		add("reduce", "remove the steps of a schedule that its report does not need",
 		    "reduce", true);
 	kernel(*reduce);
-	reduce->text("--out", "the file for the shorter schedule")->type_name("FILE")->required();
+	reduce->text("--out FILE", "the file for the shorter schedule")->required();
 }
 
 } // namespace weft::cli

@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <map>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -24,6 +23,7 @@
 
 #include "base/printable.hpp"
 #include "base/runtime_directory.hpp"
+#include "base/usage.hpp"
 #include "weft/attach_command.hpp"
 #include "weft/capture.hpp"
 #include "weft/command_line.hpp"
@@ -39,9 +39,6 @@ namespace
 using namespace weft;
 using cli::ControlClient;
 using nlohmann::json;
-
-// The exit status for an invalid command line.
-constexpr int kUsageStatus = 2;
 
 struct Options {
 	std::filesystem::path socket_directory = default_socket_directory();
@@ -96,7 +93,8 @@ void add_fabric(CLI::App &app, const Options &options)
 	auto *show = fabric->add_subcommand("show", "hosts, switches and links, with their state");
 	auto svg = std::make_shared<std::string>();
 	show->add_option("--svg", *svg,
-			 "write the topology as a picture to this file; - is standard output");
+			 "write the topology as a picture to this file; - is standard output")
+		->type_name("FILE");
 	show->callback([&options, svg] {
 		const auto result = ControlClient(options.socket_directory).call("fabric.show");
 		if (svg->empty())
@@ -140,8 +138,10 @@ void add_link(CLI::App &app, const Options &options)
 		for (const auto &setting : *settings) {
 			const auto equals = setting.find('=');
 			if (equals == std::string::npos)
-				throw std::runtime_error(
-					fmt::format("'{}' is not SETTING=VALUE", setting));
+				throw cli::UsageError(fmt::format(
+					"weft link set: '{}' is not SETTING=VALUE\nTry 'weft link "
+					"set --help'.",
+					printable(setting)));
 			values[setting.substr(0, equals)] = setting.substr(equals + 1);
 		}
 		const auto result =
@@ -187,7 +187,10 @@ void add_card(CLI::App &app, const Options &options)
 	auto *once = card->add_subcommand("fault", "make the next operations of a kind fail");
 	once->add_option("HOST", *host, "the host of the card")->required();
 	once->add_option("FAULT", *fault, "the kind of fault; weft(1) lists them")->required();
-	once->add_option("--count", *count, "number of operations")->capture_default_str();
+	once->add_option("--count", *count, "number of operations")
+		->type_name("N")
+		->check(usage::integer(0, UINT32_MAX))
+		->capture_default_str();
 	once->callback([&options, host, fault, count] {
 		const auto result =
 			ControlClient(options.socket_directory)
@@ -199,9 +202,14 @@ void add_card(CLI::App &app, const Options &options)
 	auto *random = card->add_subcommand("random-faults",
 					    "make random operations fail, chosen by a seed");
 	random->add_option("HOST", *host, "the host of the card")->required();
-	random->add_option("--seed", *seed, "seed of the random choices")->capture_default_str();
+	random->add_option("--seed", *seed, "seed of the random choices")
+		->type_name("S")
+		->check(usage::integer(0, UINT64_MAX))
+		->capture_default_str();
 	random->add_option("--one-in", *one_in,
 			   "one in this number of operations fails; 0 turns this off")
+		->type_name("N")
+		->check(usage::integer(0, UINT32_MAX))
 		->capture_default_str();
 	random->callback([&options, host, seed, one_in] {
 		const auto result =
@@ -220,9 +228,12 @@ void add_capture(CLI::App &app, const Options &options)
 	auto file = std::make_shared<std::string>();
 	auto seconds = std::make_shared<double>(0);
 	command->add_option("LINK", *link, "a link, as for `weft link`, or all")->required();
-	command->add_option("-w,--write", *file, "the file; - is standard output")->required();
+	command->add_option("-w,--write", *file, "the file; - is standard output")
+		->type_name("FILE")
+		->required();
 	command->add_option("--seconds", *seconds, "end after this time")
-		->check(CLI::Range(0.001, 1e6));
+		->type_name("N")
+		->check(usage::number(0.001, 1e6));
 	command->callback([&options, link, file, seconds] {
 		cli::capture(options.socket_directory, *link, *file, *seconds);
 	});
@@ -256,16 +267,20 @@ void add_sm(CLI::App &app, const Options &options)
 	auto seed = std::make_shared<std::uint64_t>(1);
 	auto one_in = std::make_shared<std::uint32_t>(1);
 	corrupt_replies->add_option("--seed", *seed, "seed of the random choices")
+		->type_name("S")
+		->check(usage::integer(0, UINT64_MAX))
 		->capture_default_str();
 	corrupt_replies
 		->add_option("--one-in", *one_in,
 			     "one in this number of replies is corrupt; 0 turns this off")
+		->type_name("N")
+		->check(usage::integer(0, UINT32_MAX))
 		->capture_default_str();
 	corrupt_replies->callback([&options, seed, one_in] {
 		const auto result =
 			ControlClient(options.socket_directory)
 				.call("sm.corrupt-replies", {{"seed", *seed}, {"one_in", *one_in}});
-		print(options, result, result.dump(1) + "\n");
+		print(options, result, cli::corrupted_replies_text(result));
 	});
 }
 
@@ -276,15 +291,17 @@ void add_top(CLI::App &app, const Options &options)
 	auto count = std::make_shared<unsigned>(0);
 	auto order = std::make_shared<cli::TopOrder>(cli::TopOrder::rate);
 	top->add_option("--interval", *interval, "seconds between two samples")
-		->check(CLI::Range(0.1, 3600.0))
+		->type_name("S")
+		->check(usage::number(0.1, 3600))
 		->capture_default_str();
 	top->add_option("--count", *count, "exit after this number of samples")
-		->check(CLI::Range(1, 1000000));
-	top->add_option("--sort", *order, "the sort order: rate, errors or name")
-		->transform(CLI::CheckedTransformer(
-			std::map<std::string, cli::TopOrder>{{"rate", cli::TopOrder::rate},
-							     {"errors", cli::TopOrder::errors},
-							     {"name", cli::TopOrder::name}}));
+		->type_name("N")
+		->check(usage::integer(1, 1000000));
+	top->add_option_function<std::string>(
+		   "--sort",
+		   [order](const std::string &name) { *order = *cli::top_order_of(name.front()); },
+		   "the sort order (default: rate)")
+		->check(usage::one_of({"rate", "errors", "name"}));
 	top->callback([&options, interval, count, order] {
 		cli::run_top(options.socket_directory, *interval, *count, *order);
 	});
@@ -294,8 +311,9 @@ void add_log(CLI::App &app, const Options &options)
 {
 	auto *log = app.add_subcommand("log", "the latest lines of weftd's log");
 	auto part = std::make_shared<std::string>();
-	log->add_option("PART", *part,
-			"only those of sm, link, switch, fabric, control, weftd, or a host's card");
+	log->add_option(
+		"PART", *part,
+		"only those of sm, link, trunk, switch, fabric, control, weftd, or a host's card");
 	log->callback([&options, part] {
 		json arguments = json::object();
 		if (!part->empty())
@@ -318,8 +336,10 @@ int main(int argc, char **argv)
 {
 	open_standard_streams();
 	CLI::App app("Runs labs, and shows and changes a virtual InfiniBand fabric.", "weft");
+	app.formatter(usage::formatter());
 	Options options;
 	app.add_option("--socket-dir", options.socket_directory, "the directory of weftd's sockets")
+		->type_name("DIR")
 		->capture_default_str();
 	app.add_flag("--json", options.as_json, "print results as JSON");
 	app.set_version_flag("--version", "weft " WEFT_VERSION);
@@ -351,9 +371,9 @@ int main(int argc, char **argv)
 		flush_output();
 	} catch (const cli::UsageError &error) {
 		std::cerr << error.what() << '\n';
-		return kUsageStatus;
+		return usage::kStatus;
 	} catch (const CLI::ParseError &error) {
-		return app.exit(error) == 0 ? 0 : kUsageStatus;
+		return usage::report(app, error);
 	} catch (const std::exception &error) {
 		std::cerr << "weft: " << printable_lines(error.what()) << '\n';
 		return 1;

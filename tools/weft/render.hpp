@@ -52,6 +52,9 @@ std::string fault_text(const std::string &fault, std::uint32_t count, const nloh
 // Returns the faults that have occurred so far, in one line.
 std::string faults_text(const nlohmann::json &answer);
 
+// Formats the answer of "sm.corrupt-replies".
+std::string corrupted_replies_text(const nlohmann::json &answer);
+
 // Returns the subnet manager's state in one line.
 std::string subnet_manager_text(const nlohmann::json &manager);
 // Returns one line that reports whether the manager is enabled, from the answer of sm.enable or

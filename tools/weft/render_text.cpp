@@ -184,6 +184,12 @@ string fault_text(const string &fault, std::uint32_t count, const json &answer)
 	       faults_text(answer);
 }
 
+string corrupted_replies_text(const json &answer)
+{
+	return fmt::format("corrupted replies so far: {}\n",
+			   answer.at("corrupted").get<std::uint64_t>());
+}
+
 string subnet_manager_setting_text(const json &answer)
 {
 	return fmt::format("subnet manager on {}: {}\n", text(answer, "node"),
@@ -193,10 +199,16 @@ string subnet_manager_setting_text(const json &answer)
 string log_text(const json &log)
 {
 	string out;
-	for (const auto &line : log.at("lines"))
-		out += fmt::format("{} {:<7} {}{}: {}\n", text(line, "time"), text(line, "level"),
-				   line.contains("place") ? text(line, "place") + "/" : "",
-				   text(line, "part"), text(line, "text"));
+	for (const auto &line : log.at("lines")) {
+		const string part = text(line, "part") + ": ";
+		string message = text(line, "text");
+		// Some components put their names in front of their messages.
+		if (message.starts_with(part))
+			message.erase(0, part.size());
+		out += fmt::format("{} {:<7} {}{}{}\n", text(line, "time"), text(line, "level"),
+				   line.contains("place") ? text(line, "place") + "/" : "", part,
+				   message);
+	}
 	return out;
 }
 

@@ -9,7 +9,6 @@
 #include <cstring>
 #include <filesystem>
 #include <iostream>
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -33,6 +32,7 @@
 #include "base/file_descriptor.hpp"
 #include "base/loop.hpp"
 #include "base/runtime_directory.hpp"
+#include "base/usage.hpp"
 #include "virtual_time/scheduler.hpp"
 #include "virtual_time/shared_time.hpp"
 #include "weftd/scripted_events.hpp"
@@ -84,7 +84,8 @@ void add_place_options(CLI::App &app, Options &options, CLI::Option *time_server
 		->excludes(time_server);
 	app.add_option("--places", options.number_of_places,
 		       "for a lab file without places: their number; they are p1, p2 and so on")
-		->check(CLI::Range(std::size_t{1}, weftd::kMostPlaces));
+		->type_name("N")
+		->check(usage::integer(1, weftd::kMostPlaces));
 	app.add_option(
 		   "--peer", options.peers,
 		   "the address of a place, instead of that in the lab file; may be given again")
@@ -92,16 +93,18 @@ void add_place_options(CLI::App &app, Options &options, CLI::Option *time_server
 		->take_all()
 		->allow_extra_args(false);
 	app.add_option("--trunk-key", options.trunk_key,
-		       "the key file for trunks between places, instead of the lab file's");
+		       "the key file for trunks between places, instead of the lab file's")
+		->type_name("FILE");
 	app.add_option("--plan", options.plan,
 		       "print the nodes and trunks of each place, as text or json, and exit")
-		->check(CLI::IsMember({"text", "json"}));
+		->check(usage::one_of({"text", "json"}));
 }
 
 Options parse(int argc, char **argv)
 {
 	CLI::App app("Emulated InfiniBand cards on a virtual fabric, for QEMU by vfio-user.",
 		     "weftd");
+	app.formatter(usage::formatter());
 	app.set_version_flag("--version", "weftd " WEFT_VERSION);
 	app.footer("Without --lab: one switch, hosts node1 and node2, a subnet manager.\n"
 		   "Give QEMU the card of node1:\n"
@@ -110,65 +113,86 @@ Options parse(int argc, char **argv)
 		   "See weftd(1). `weft fabric show` shows the running lab.");
 	Options options;
 	app.add_option("--lab", options.lab, "the lab file, see weft-lab.toml(5)")
+		->type_name("FILE")
 		->check(CLI::ExistingFile);
 	app.add_option("--socket-dir", options.socket_directory,
 		       "the directory for control.sock and the cards' sockets")
+		->type_name("DIR")
 		->capture_default_str();
 	app.add_flag("--group", options.group,
 		     "let the directory's group use the sockets of cards and networks");
 	app.add_option("--state-dir", options.state_directory,
-		       "the directory for LIDs (default: the socket directory)");
+		       "the directory for LIDs (default: the socket directory)")
+		->type_name("DIR");
 	auto *state = app.add_option(
 		"--state", options.state,
 		"a file that records changes; if it is there, its lab is continued, see weftd(1)");
+	state->type_name("FILE");
 	auto *keeper = app.add_option(
 		"--keeper", options.keeper,
 		"the descriptor of a socket to a program that keeps QEMU's connections, see weftd(1)");
 	app.add_option("--seed", options.seed,
-		       "seed of all random choices, instead of the lab file's");
-	std::map<std::string, weftd::LabBus> buses;
-	for (const auto bus : {weftd::LabBus::vfio_user, weftd::LabBus::vhost_user})
-		buses.emplace(text_of(bus), bus);
-	app.add_option("--bus", options.defaults.bus,
-		       "vfio-user (the default) or vhost-user, for hosts without a bus in the lab "
-		       "file")
-		->transform(CLI::CheckedTransformer(buses));
-	app.add_option("--doorbells", options.defaults.polled_doorbells,
-		       "trapped (the default), or polled for mlx5 hosts without doorbells in the "
-		       "lab file, see weft-lab.toml(5)")
-		->transform(CLI::CheckedTransformer(
-			std::map<std::string, bool>{{"trapped", false}, {"polled", true}}));
+		       "seed of all random choices, instead of the lab file's")
+		->type_name("N")
+		->check(usage::integer(0, UINT64_MAX));
+	app.add_option_function<std::string>(
+		   "--bus",
+		   [&options](const std::string &name) {
+			   for (const auto bus :
+				{weftd::LabBus::vfio_user, weftd::LabBus::vhost_user})
+				   if (name == text_of(bus))
+					   options.defaults.bus = bus;
+		   },
+		   "the bus of hosts without a bus in the lab file (default: vfio-user)")
+		->check(usage::one_of({"vfio-user", "vhost-user"}));
+	app.add_option_function<std::string>(
+		   "--doorbells",
+		   [&options](const std::string &name) {
+			   options.defaults.polled_doorbells = name == "polled";
+		   },
+		   "how mlx5 hosts without doorbells in the lab file receive doorbells, see "
+		   "weft-lab.toml(5) (default: trapped)")
+		->check(usage::one_of({"trapped", "polled"}));
 	auto *time_server = app.add_flag(
 		"--time-server", options.time_server,
 		"run in virtual time, with User-Mode Linux guests that connect to time.sock");
 	state->excludes(time_server);
-	keeper->excludes(time_server)->check(CLI::NonNegativeNumber);
+	keeper->excludes(time_server)->type_name("FD")->check(usage::integer(0, INT_MAX));
 	// A restarted daemon would execute the events again.
 	app.add_option("--events", options.events, "scheduled requests, see weftd(1)")
+		->type_name("FILE")
 		->check(CLI::ExistingFile)
 		->excludes(state);
 	app.add_option("--finished-file", options.finished_file,
 		       "a file that a guest creates when the lab has finished, see weftd(1)")
+		->type_name("FILE")
 		->needs(time_server);
-	app.add_option("--log-level", options.log_level, "trace, debug, info, warning or error")
-		->check(CLI::IsMember({"trace", "debug", "info", "warning", "error"}))
+	app.add_option("--log-level", options.log_level,
+		       "the lowest level of lines that are printed")
+		->check(usage::one_of({"trace", "debug", "info", "warning", "error"}))
 		->capture_default_str();
-	app.add_option("--log-format", options.log_form, "text, or json: one object per line")
-		->transform(CLI::CheckedTransformer(std::map<std::string, weftd::LogForm>{
-			{"text", weftd::LogForm::text}, {"json", weftd::LogForm::json_lines}}));
+	app.add_option_function<std::string>(
+		   "--log-format",
+		   [&options](const std::string &name) {
+			   options.log_form = name == "json" ? weftd::LogForm::json_lines
+							     : weftd::LogForm::text;
+		   },
+		   "text (the default), or json: one object per line")
+		->check(usage::one_of({"text", "json"}));
 	app.add_flag("--check", options.check, "check the lab file and exit")->excludes(state);
 	add_place_options(app, options, time_server);
 	try {
 		app.parse(argc, argv);
 		if (options.places.size() > 1 && options.plan.empty())
-			throw CLI::ValidationError("--place", "a weftd runs one place");
+			throw CLI::ValidationError("--place", "a weftd runs only one place");
 		if (options.places.empty() && options.plan.empty() &&
 		    (options.number_of_places || !options.peers.empty() ||
 		     !options.trunk_key.empty()))
 			throw CLI::ValidationError(
-				"--place", "--places, --peer and --trunk-key need it, or --plan");
+				"--place",
+				"is required by --places, --peer and --trunk-key, unless --plan is given");
 	} catch (const CLI::ParseError &error) {
-		std::exit(app.exit(error));
+		std::exit(usage::report(app, error));
 	}
 	return options;
 }

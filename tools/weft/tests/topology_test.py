@@ -296,7 +296,7 @@ class AcceptedTopologies(unittest.TestCase):
                 self.assertIn(f"\n#     weft lab up --lab {lab.name}", lab.read_text())
 
     def test_topology_command_refuses_invalid_arguments(self):
-        for words, reason in ((["fat-tree"], "--hosts is required"), (["ring", "--switches", "0"], "not in range"), (["torus", "--size", "4xx"], "is not the size of a torus"),
+        for words, reason in ((["fat-tree"], "--hosts is required"), (["ring", "--switches", "0"], "is not an integer from 1 to 4096"), (["torus", "--size", "4xx"], "is not the size of a torus"),
                               (["import", "/none"], "cannot read /none"), (["star"], "weft topology has no command 'star'")):
             done = subprocess.run([self.weft, "topology", *words], capture_output=True, text=True, check=False, timeout=60)
             self.assertNotEqual(done.returncode, 0)
