@@ -16,14 +16,21 @@ bool Channel::is_attached(Side side) const
 
 Channel::End::End(std::shared_ptr<Channel> channel, Side side, Loop &loop,
 		  std::function<void(const FramePtr &)> receive, std::function<void()> room)
-    : channel_(std::move(channel)), side_(side), receive_(std::move(receive)),
-      room_(std::move(room)), wakeup_(loop, [this] { drain(); })
+    : End(std::move(channel), side, loop,
+	  Handlers{.receive = std::move(receive), .room = std::move(room)})
+{
+}
+
+Channel::End::End(std::shared_ptr<Channel> channel, Side side, Loop &loop, Handlers handlers)
+    : channel_(std::move(channel)), side_(side), handlers_(std::move(handlers)),
+      wakeup_(loop, [this] { drain(); })
 {
 	const MutexLock lock(channel_->mutex_);
 	Inbox &inbox = channel_->inboxes_[side_];
 	if (inbox.reader)
 		throw std::logic_error("a side of a channel has two ends");
 	inbox.reader = &wakeup_;
+	channel_->report_change(side_);
 }
 
 Channel::End::~End()
@@ -31,6 +38,7 @@ Channel::End::~End()
 	const MutexLock lock(channel_->mutex_);
 	channel_->report_room(side_);
 	channel_->inboxes_[side_] = {};
+	channel_->report_change(side_);
 }
 
 void Channel::report_room(unsigned side)
@@ -40,6 +48,15 @@ void Channel::report_room(unsigned side)
 		return;
 	sender.room = true;
 	sender.reader->signal();
+}
+
+void Channel::report_change(unsigned side)
+{
+	Inbox &other = inboxes_[1 - side];
+	if (!other.reader)
+		return;
+	other.peer_changed = true;
+	other.reader->signal();
 }
 
 bool Channel::End::has_room()
@@ -67,6 +84,19 @@ bool Channel::End::send(const FramePtr &frame)
 	return true;
 }
 
+std::shared_ptr<const Frame> Channel::End::take()
+{
+	const MutexLock lock(channel_->mutex_);
+	Inbox &inbox = channel_->inboxes_[side_];
+	if (inbox.frames.empty())
+		return nullptr;
+	FramePtr frame = std::move(inbox.frames.front());
+	inbox.frames.pop_front();
+	inbox.bytes -= frame->size() + kOverhead;
+	channel_->report_room(side_);
+	return frame;
+}
+
 bool Channel::End::peer_is_attached() const
 {
 	return channel_->is_attached(side_ == kCard ? kNetwork : kCard);
@@ -75,24 +105,32 @@ bool Channel::End::peer_is_attached() const
 void Channel::End::drain()
 {
 	std::vector<FramePtr> batch;
-	bool room = false;
+	bool room = false, frames = false, peer_changed = false;
 	{
 		const MutexLock lock(channel_->mutex_);
 		Inbox &inbox = channel_->inboxes_[side_];
-		while (!inbox.frames.empty() && batch.size() < kSlice) {
+		while (handlers_.receive && !inbox.frames.empty() && batch.size() < kSlice) {
 			inbox.bytes -= inbox.frames.front()->size() + kOverhead;
 			batch.push_back(std::move(inbox.frames.front()));
 			inbox.frames.pop_front();
 		}
-		if (!inbox.frames.empty())
+		frames = !inbox.frames.empty();
+		if (frames && handlers_.receive)
 			wakeup_.signal();
 		room = std::exchange(inbox.room, false);
-		channel_->report_room(side_);
+		if (!frames)
+			peer_changed = std::exchange(inbox.peer_changed, false);
+		if (handlers_.receive)
+			channel_->report_room(side_);
 	}
 	for (const FramePtr &frame : batch)
-		receive_(frame);
-	if (room && room_)
-		room_();
+		handlers_.receive(frame);
+	if (frames && handlers_.frames)
+		handlers_.frames();
+	if (room && handlers_.room)
+		handlers_.room();
+	if (peer_changed && handlers_.peer_changed)
+		handlers_.peer_changed();
 }
 
 } // namespace weft::ethernet

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Passes frames between the loop of an Ethernet segment and the loop of a card attached to it. Each
-// loop has one end of the channel, which can be opened and closed while the other stays open.
+// Passes frames between the loop of an Ethernet segment and the loop of a card or trunk attached to
+// it. Each loop has one end of the channel, which can be opened and closed while the other stays
+// open.
 #pragma once
 
 #include <array>
@@ -34,9 +35,20 @@ public:
 	class End
 	{
 	public:
-		// @receive is called with each frame from the other side, for a bounded number of
-		// frames at a time. @room is called when there may be space again, after has_room()
-		// has returned false.
+		struct Handlers {
+			// Called with each frame from the other side, for a bounded number of
+			// frames at a time. If it is empty, frames wait for take().
+			std::function<void(const FramePtr &)> receive{};
+			// Called when there may be space again, after has_room() has returned
+			// false.
+			std::function<void()> room{};
+			// Called when there may be frames for take().
+			std::function<void()> frames{};
+			// Called when the other side has opened or closed its end, after the frames
+			// that it had sent before.
+			std::function<void()> peer_changed{};
+		};
+		End(std::shared_ptr<Channel> channel, Side side, Loop &loop, Handlers handlers);
 		End(std::shared_ptr<Channel> channel, Side side, Loop &loop,
 		    std::function<void(const FramePtr &)> receive, std::function<void()> room = {});
 		~End();
@@ -48,6 +60,8 @@ public:
 		// Returns true if any frame would fit. Also returns true if the other side is
 		// closed, because frames are then dropped.
 		bool has_room();
+		// Returns the next frame from the other side, or null if there is none.
+		std::shared_ptr<const Frame> take();
 		bool peer_is_attached() const;
 
 	private:
@@ -58,8 +72,7 @@ public:
 
 		const std::shared_ptr<Channel> channel_;
 		const Side side_;
-		const std::function<void(const FramePtr &)> receive_;
-		const std::function<void()> room_;
+		const Handlers handlers_;
 		Wakeup wakeup_;
 	};
 
@@ -72,10 +85,13 @@ private:
 		bool awaited = false; // the sender waits for space
 		// the other inbox, for which this side has waited, may have space
 		bool room = false;
+		bool peer_changed = false; // the other side has opened or closed its end
 	};
 
 	// Notifies the sender that waits for space in a side's inbox.
 	void report_room(unsigned side) WEFT_REQUIRES(mutex_);
+	// Notifies the other side that @side has opened or closed its end.
+	void report_change(unsigned side) WEFT_REQUIRES(mutex_);
 
 	mutable Mutex mutex_;
 	std::array<Inbox, 2> inboxes_ WEFT_GUARDED_BY(mutex_);

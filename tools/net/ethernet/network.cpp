@@ -7,6 +7,7 @@
 
 #include "net/ethernet/card_attachment.hpp"
 #include "net/ethernet/guest_attachment.hpp"
+#include "net/ethernet/trunk_attachment.hpp"
 
 namespace weft::ethernet
 {
@@ -79,22 +80,59 @@ void Network::remove_switch(const std::string &name)
 }
 
 void Network::add_guest(const std::string &name, const std::string &network,
-			const std::filesystem::path &socket, const LinkSettings &settings)
+			const std::filesystem::path &socket, const LinkSettings &settings,
+			unsigned port)
 {
-	add(name, network, settings,
-	    [&](Loop &loop) { return std::make_unique<GuestAttachment>(loop, name, socket); });
-}
-
-void Network::add_card(const std::string &name, const std::string &network,
-		       std::shared_ptr<Channel> channel, const LinkSettings &settings)
-{
-	add(name, network, settings, [&](Loop &loop) {
-		return std::make_unique<CardAttachment>(loop, name, std::move(channel));
+	add(name, network, [&](Ethernet &lan) {
+		return link_host(lan, name,
+				 std::make_unique<GuestAttachment>(lan.loop, name, socket),
+				 settings, port);
 	});
 }
 
-void Network::add(const std::string &name, const std::string &network, const LinkSettings &settings,
-		  const std::function<std::unique_ptr<Attachment>(Loop &)> &make)
+void Network::add_card(const std::string &name, const std::string &network,
+		       std::shared_ptr<Channel> channel, const LinkSettings &settings,
+		       unsigned port)
+{
+	add(name, network, [&](Ethernet &lan) {
+		return link_host(
+			lan, name,
+			std::make_unique<CardAttachment>(lan.loop, name, std::move(channel)),
+			settings, port);
+	});
+}
+
+Network::AttachedLink Network::link_host(Ethernet &lan, const std::string &name,
+					 std::unique_ptr<Attachment> attachment,
+					 const LinkSettings &settings, unsigned port)
+{
+	Port &facing = port ? lan.node.add_port(port) : lan.node.add_port();
+	auto link = std::make_unique<Link>(lan.loop, attachment->port(), facing, settings,
+					   seed_of(seed_, name));
+	return {std::move(attachment), &facing, std::move(link)};
+}
+
+void Network::add_trunk(const TrunkConfig &config, const std::string &network,
+			std::shared_ptr<Channel> channel, const LinkSettings &settings)
+{
+	add(config.far, network, [&](Ethernet &lan) {
+		Port &facing = lan.node.add_trunk_port(config.near, config.hosts);
+		// The other daemon may have restarted with other hosts.
+		auto attachment = std::make_unique<TrunkAttachment>(
+			lan.loop, config.far, std::move(channel),
+			[&lan, &facing] { lan.node.forget(facing); });
+		Port &far = attachment->port();
+		auto link = config.near_is_first
+				    ? std::make_unique<Link>(lan.loop, facing, far, settings,
+							     seed_of(seed_, config.far))
+				    : std::make_unique<Link>(lan.loop, far, facing, settings,
+							     seed_of(seed_, config.far));
+		return AttachedLink{std::move(attachment), &facing, std::move(link)};
+	});
+}
+
+void Network::add(const std::string &name, const std::string &network,
+		  const std::function<AttachedLink(Ethernet &)> &make)
 {
 	std::shared_ptr<Ethernet> lan;
 	{
@@ -104,14 +142,7 @@ void Network::add(const std::string &name, const std::string &network, const Lin
 			throw std::invalid_argument("there is an attachment " + name + " already");
 	}
 	try {
-		lan->loop.run([&] {
-			AttachedLink entry{make(lan->loop), nullptr, nullptr};
-			entry.facing = &lan->node.add_port();
-			entry.link = std::make_unique<Link>(lan->loop, entry.attachment->port(),
-							    *entry.facing, settings,
-							    seed_of(seed_, name));
-			lan->attached.emplace(name, std::move(entry));
-		});
+		lan->loop.run([&] { lan->attached.emplace(name, make(*lan)); });
 	} catch (...) {
 		const MutexLock lock(mutex_);
 		attachments_.erase(name);
@@ -160,7 +191,8 @@ NetworkState Network::state() const
 							    link.end(side).counters};
 				result.attachments.push_back(
 					{name, network, entry.attachment->socket(),
-					 entry.attachment->connected(), std::move(state)});
+					 entry.attachment->connected(),
+					 entry.attachment->is_trunk(), std::move(state)});
 			}
 		});
 	std::ranges::sort(result.attachments, {}, &AttachmentState::name);

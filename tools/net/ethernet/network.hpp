@@ -32,20 +32,28 @@ struct PortState {
 };
 struct LinkState {
 	std::string name;
-	PortState ends[2]; // the attachment's end first
+	// The attachment's end first; for a trunk, that of the place that comes first in the lab.
+	PortState ends[2];
 	LinkSettings settings;
 	std::shared_ptr<Capture> capture;
 };
 struct AttachmentState {
 	std::string name;
 	std::string network;          // the name of its switch
-	std::filesystem::path socket; // empty for a card
+	std::filesystem::path socket; // empty for a card or a trunk
 	bool connected;
+	bool trunk;
 	LinkState link;
 };
 struct SwitchState {
 	std::string name;
 	std::size_t addresses; // number of known addresses
+};
+// A trunk to the part of a segment in another daemon.
+struct TrunkConfig {
+	std::string near, far; // names of the ports at this daemon's end and at the other end
+	bool near_is_first;    // the link's name begins with the near end
+	unsigned hosts;        // number of the segment's hosts at the other end
 };
 struct NetworkState {
 	std::vector<SwitchState> switches;        // by name
@@ -71,11 +79,18 @@ public:
 	// Adds a guest's attachment and its link to a switch. Throws std::system_error if it cannot
 	// listen on @socket, or std::length_error if the switch has no free port; both without
 	// effect.
+	// @port is the number of the switch's port, or 0 for the first free one.
 	void add_guest(const std::string &name, const std::string &network,
-		       const std::filesystem::path &socket, const LinkSettings &settings);
+		       const std::filesystem::path &socket, const LinkSettings &settings,
+		       unsigned port = 0);
 	// Adds a card's attachment in the same way. The card has the other end of @channel.
 	void add_card(const std::string &name, const std::string &network,
-		      std::shared_ptr<Channel> channel, const LinkSettings &settings);
+		      std::shared_ptr<Channel> channel, const LinkSettings &settings,
+		      unsigned port = 0);
+	// Adds a trunk's attachment, with the name of the far port. The trunk has the other end of
+	// @channel.
+	void add_trunk(const TrunkConfig &config, const std::string &network,
+		       std::shared_ptr<Channel> channel, const LinkSettings &settings);
 	// Disconnects the attached guest, if there is one.
 	void remove_attachment(const std::string &name);
 	void set_link(const std::string &attachment, const LinkSettings &settings);
@@ -113,9 +128,13 @@ private:
 	// Calls @change with an attachment and its link, on the segment's loop.
 	void with_attachment(const std::string &attachment,
 			     const std::function<void(AttachedLink &)> &change);
-	// Adds an attachment, which @make creates.
-	void add(const std::string &name, const std::string &network, const LinkSettings &settings,
-		 const std::function<std::unique_ptr<Attachment>(Loop &)> &make);
+	// Adds an attachment, whose members @make creates on the segment's loop.
+	void add(const std::string &name, const std::string &network,
+		 const std::function<AttachedLink(Ethernet &)> &make);
+	// Returns @attachment with its link to a port of a host.
+	AttachedLink link_host(Ethernet &lan, const std::string &name,
+			       std::unique_ptr<Attachment> attachment, const LinkSettings &settings,
+			       unsigned port);
 
 	const std::uint64_t seed_;
 	Reactor *const reactor_;

@@ -12,25 +12,68 @@ namespace weft::ethernet
 Port &Switch::add_port()
 {
 	unsigned number = 1;
-	while (ports_.contains(number))
+	while (numbers_.contains(number))
 		++number;
-	if (number > kMostPorts)
+	return add_port(number);
+}
+
+Port &Switch::add_port(unsigned number)
+{
+	if (number < 1 || number > kMostPorts)
 		throw std::length_error(
 			fmt::format("{} has {} ports, and no more", name_, kMostPorts));
-	SwitchPort &added = ports_[number];
+	const auto name = fmt::format("{}/{}", name_, number);
+	if (numbers_.contains(number))
+		throw std::invalid_argument(fmt::format("there is a port {} already", name));
+	Port &port = add(name, 1, false);
+	numbers_[number] = &port;
+	return port;
+}
+
+Port &Switch::add_trunk_port(const std::string &name, unsigned hosts)
+{
+	return add(name, hosts, true);
+}
+
+Port &Switch::add(const std::string &name, unsigned hosts, bool trunk)
+{
+	if (hosts > kMostPorts - hosts_)
+		throw std::length_error(
+			fmt::format("{} has {} hosts, and no more", name_, kMostPorts));
+	SwitchPort &added = ports_.emplace_back();
+	added.hosts = hosts;
+	added.trunk = trunk;
 	added.port = std::make_unique<Port>(
-		fmt::format("{}/{}", name_, number),
-		[this, &added](const FramePtr &frame) { forward(added, frame); });
+		name, [this, &added](const FramePtr &frame) { forward(added, frame); });
+	hosts_ += hosts;
 	return *added.port;
+}
+
+Switch::Ports::iterator Switch::find_port(const Port &port)
+{
+	return std::ranges::find_if(
+		ports_, [&](const SwitchPort &each) { return each.port.get() == &port; });
 }
 
 void Switch::remove_port(const Port &port)
 {
-	const auto found = std::ranges::find_if(
-		ports_, [&](const auto &entry) { return entry.second.port.get() == &port; });
-	for (const Address address : found->second.addresses)
-		table_.erase(address);
+	const auto found = find_port(port);
+	forget(*found);
+	hosts_ -= found->hosts;
+	std::erase_if(numbers_, [&](const auto &entry) { return entry.second == &port; });
 	ports_.erase(found);
+}
+
+void Switch::forget(const Port &port)
+{
+	forget(*find_port(port));
+}
+
+void Switch::forget(SwitchPort &port)
+{
+	for (const Address address : port.addresses)
+		table_.erase(address);
+	port.addresses.clear();
 }
 
 void Switch::forward(SwitchPort &from, const FramePtr &frame)
@@ -40,8 +83,9 @@ void Switch::forward(SwitchPort &from, const FramePtr &frame)
 	if (is_of_one_link(destination))
 		return;
 	if (const SwitchPort *to = is_group(destination) ? nullptr : find(destination)) {
-		// If the destination is on the sender's port, it has received the frame already.
-		if (to != &from)
+		// If the destination is on the sender's port, or both are behind trunks, it has
+		// received the frame already.
+		if (may_pass(from, *to))
 			to->port->send(frame);
 		return;
 	}
@@ -49,8 +93,8 @@ void Switch::forward(SwitchPort &from, const FramePtr &frame)
 		++from.port->counters.rcv_storm_discards;
 		return;
 	}
-	for (auto &[number, to] : ports_)
-		if (&to != &from)
+	for (SwitchPort &to : ports_)
+		if (may_pass(from, to))
 			to.port->send(frame);
 }
 
@@ -74,8 +118,14 @@ static_assert((kMostFrame + Switch::kCopyOverhead) * Switch::kMostPorts <= Switc
 bool Switch::may_flood(SwitchPort &from, const Frame &frame)
 {
 	const auto now = loop_.now();
-	const auto flooded = std::max(from.flooded, now) +
-			     time_for((frame.size() + kCopyOverhead) * (ports_.size() - 1));
+	// A frame from a host counts the same wherever the other hosts are.
+	unsigned copies = 0;
+	for (const SwitchPort &to : ports_)
+		copies += may_pass(from, to) ? to.hosts : 0;
+	const auto cost = time_for((frame.size() + kCopyOverhead) * copies);
+	// Rounded up, so that the limit is exact.
+	const auto flooded =
+		std::max(from.flooded, now) + (cost + Clock::duration(from.hosts - 1)) / from.hosts;
 	if (flooded - now > time_for(kFloodAtOnce))
 		return false;
 	from.flooded = flooded;
@@ -87,6 +137,10 @@ void Switch::learn(SwitchPort &from, Address address)
 	// Group addresses and zero are not the address of a single station.
 	if (is_group(address) || address == 0)
 		return;
+	// Otherwise, another daemon could take the frames of a host of this daemon.
+	if (from.trunk)
+		if (const SwitchPort *known = find(address); known && !known->trunk)
+			return;
 	const auto [entry, is_new] = table_.try_emplace(address);
 	Known &known = entry->second;
 	known.seen = loop_.now();
@@ -97,7 +151,7 @@ void Switch::learn(SwitchPort &from, Address address)
 	}
 	known.behind = &from;
 	known.place = std::prev(from.addresses.end());
-	if (from.addresses.size() > kMostAddresses) {
+	if (from.addresses.size() > kMostAddresses * from.hosts) {
 		table_.erase(from.addresses.front());
 		from.addresses.pop_front();
 	}

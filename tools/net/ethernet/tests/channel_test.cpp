@@ -93,6 +93,45 @@ TEST_F(EthernetChannel, FramesForADisconnectedCardAreNotDeliveredToTheNextCard)
 		     std::logic_error);
 }
 
+TEST_F(EthernetChannel, ReaderThatTakesFramesDeterminesWhenTheSenderHasRoom)
+{
+	unsigned calls = 0;
+	Channel::End reader(channel, Channel::kCard, loop,
+			    Channel::End::Handlers{.frames = [&] { calls++; }});
+	EXPECT_EQ(reader.take(), nullptr);
+	const std::size_t most =
+		Channel::kMostQueued / (some_frame(0, 1000)->size() + Channel::kOverhead);
+	for (std::size_t i = 0; i < most + 1; ++i)
+		other.port.send(some_frame(1, 1000));
+	EXPECT_EQ(place.port().counters.rcv_discards, 1u);
+	ASSERT_TRUE(loop.run_until([&] { return calls != 0; }));
+	std::size_t taken = 0;
+	while (reader.take())
+		taken++;
+	EXPECT_EQ(taken, most);
+	other.port.send(some_frame(2));
+	EXPECT_EQ(reader.take()->back(), 2);
+}
+
+// The change is reported after the frames that were sent before it.
+TEST_F(EthernetChannel, OpeningAndClosingIsReportedToTheOtherEnd)
+{
+	open_card();
+	std::string events;
+	card.reset();
+	const auto second = std::make_shared<Channel>();
+	Channel::End end(second, Channel::kNetwork, loop,
+			 Channel::End::Handlers{.receive = [&](const FramePtr &) { events += 'f'; },
+						.peer_changed = [&] { events += 'c'; }});
+	card.emplace(second, Channel::kCard, loop, [](const FramePtr &) {});
+	ASSERT_TRUE(loop.run_until([&] { return events == "c"; }));
+	for (unsigned i = 0; i < 100; ++i)
+		card->send(some_frame(0));
+	card.reset();
+	ASSERT_TRUE(loop.run_until([&] { return events.size() == 102; }));
+	EXPECT_EQ(events, "c" + std::string(100, 'f') + "c");
+}
+
 // The attachment of a card may be removed and added again while the card stays.
 TEST(EthernetNetworkCards, CardCanBeDetachedFromTheNetworkAndReattached)
 {

@@ -2,6 +2,7 @@
 // Tests the learning switch: forwarding, flooding, address learning, and the limits on learnt
 // addresses and on flooded traffic.
 #include <chrono>
+#include <iterator>
 #include <list>
 
 #include <gtest/gtest.h>
@@ -215,6 +216,113 @@ TEST_F(EthernetSwitch, NumberOfPortsIsLimited)
 	for (unsigned number = 4; number <= Switch::kMostPorts; ++number)
 		lan.add_port();
 	EXPECT_THROW(lan.add_port(), std::length_error);
+	EXPECT_THROW(lan.add_port(Switch::kMostPorts + 1), std::length_error);
+}
+
+TEST_F(EthernetSwitch, PortWithAGivenNumberIsAddedOnce)
+{
+	EXPECT_EQ(lan.add_port(200).name(), "lan/200");
+	EXPECT_EQ(lan.add_port().name(), "lan/4");
+	EXPECT_THROW(lan.add_port(200), std::invalid_argument);
+}
+
+// The switch with trunk ports to two other daemons.
+class EthernetTrunkPorts : public EthernetSwitch
+{
+public:
+	EthernetTrunkPorts()
+	{
+		for (Node *node : {&x, &y})
+			links.emplace_back(
+				loop, node->port,
+				lan.add_trunk_port("lan@here/" + node->port.name(), kHosts),
+				LinkSettings{}, 1);
+	}
+	void forget_all()
+	{
+		forget();
+		x.arrived.clear();
+		y.arrived.clear();
+	}
+
+	static constexpr unsigned kHosts = 3;
+	Node x{"x"}, y{"y"};
+};
+
+TEST_F(EthernetTrunkPorts, FramesFromATrunkAreNotSentToAnotherTrunk)
+{
+	constexpr Address at_x = 0x020000000011, at_y = 0x020000000022;
+	x.port.send(frame_to(kBroadcast, at_x, '1'));
+	EXPECT_EQ(a.fillers() + "|" + b.fillers() + "|" + x.fillers() + "|" + y.fillers(), "1|1||");
+	y.port.send(frame_to(kC, at_y, '2'));
+	EXPECT_EQ(c.fillers() + "|" + x.fillers(), "12|") << "to an unknown address";
+	x.port.send(frame_to(at_y, at_x, '3'));
+	EXPECT_EQ(c.fillers() + "|" + y.fillers(), "12|") << "to an address of another trunk";
+	forget_all();
+	a.port.send(frame_to(kBroadcast, kA, '4'));
+	EXPECT_EQ(b.fillers() + "|" + x.fillers() + "|" + y.fillers(), "4|4|4");
+	a.port.send(frame_to(at_y, kA, '5'));
+	EXPECT_EQ(b.fillers() + "|" + x.fillers() + "|" + y.fillers(), "4|4|45");
+}
+
+TEST_F(EthernetTrunkPorts, AddressOfALocalHostIsNotLearnedFromATrunk)
+{
+	a.port.send(frame_to(kBroadcast, kA));
+	forget_all();
+	x.port.send(frame_to(kBroadcast, kA, '1'));
+	EXPECT_EQ(b.fillers(), "1");
+	b.port.send(frame_to(kA, kB, '2'));
+	EXPECT_EQ(a.fillers() + "|" + x.fillers(), "12|");
+	// In the other direction, and between trunks, an address moves at once.
+	x.port.send(frame_to(kBroadcast, kC));
+	y.port.send(frame_to(kBroadcast, kC));
+	forget_all();
+	b.port.send(frame_to(kC, kB, '3'));
+	EXPECT_EQ(x.fillers() + "|" + y.fillers(), "|3");
+	c.port.send(frame_to(kBroadcast, kC));
+	forget_all();
+	b.port.send(frame_to(kC, kB, '4'));
+	EXPECT_EQ(c.fillers() + "|" + y.fillers(), "4|");
+	// After the ageing time, the host is known to have moved.
+	pass(Switch::kAgeing + 1s);
+	x.port.send(frame_to(kBroadcast, kA));
+	forget_all();
+	b.port.send(frame_to(kA, kB, '5'));
+	EXPECT_EQ(a.fillers() + "|" + x.fillers(), "|5");
+}
+
+TEST_F(EthernetTrunkPorts, AddressesOfALostTrunkAreForgotten)
+{
+	x.port.send(frame_to(kBroadcast, kC));
+	a.port.send(frame_to(kBroadcast, kA));
+	lan.forget(std::next(links.rbegin())->end(1));
+	EXPECT_EQ(lan.addresses(), 1u);
+	forget_all();
+	a.port.send(frame_to(kC, kA, '1'));
+	EXPECT_EQ(b.fillers() + "|" + x.fillers() + "|" + y.fillers(), "1|1|1");
+}
+
+// A trunk has the limits that its hosts would have as hosts of this daemon.
+TEST_F(EthernetTrunkPorts, LimitsOfATrunkAreThoseOfItsHostsTogether)
+{
+	for (Address i = 0; i < 2 * kHosts * Switch::kMostAddresses; ++i)
+		x.port.send(frame_to(kBroadcast, kC + 1 + i));
+	EXPECT_EQ(lan.addresses(), kHosts * Switch::kMostAddresses);
+	pass(10s);
+	forget_all();
+	const FramePtr frame = frame_of(kMostFrame);
+	const auto most = [&](Node &from, const Node &to) {
+		forget_all();
+		for (unsigned i = 0; i < 2000; ++i)
+			from.port.send(frame);
+		return to.arrived.size();
+	};
+	// A host's frame counts for the eight other hosts.
+	EXPECT_EQ(most(a, x), floods(Switch::kFloodAtOnce, kMostFrame, 9));
+	// That of a trunk counts for the three hosts of this daemon.
+	EXPECT_NEAR(static_cast<double>(most(x, a)),
+		    static_cast<double>(kHosts * floods(Switch::kFloodAtOnce, kMostFrame, 4)), 1);
+	EXPECT_THROW(lan.add_trunk_port("lan@here/z", Switch::kMostPorts), std::length_error);
 }
 
 } // namespace
