@@ -29,10 +29,10 @@ std::string text_of_error(int error)
 
 } // namespace
 
-Connection::Connection(Loop &loop, FileDescriptor socket, const Address &peer, Role role,
+Connection::Connection(Loop &loop, FileDescriptor socket, const Address &peer, Kind kind, Role role,
 		       const std::string &name, const Key &key, Handlers handlers)
     : loop_(loop), socket_(std::move(socket)), peer_(peer.text()), network_(peer.network()),
-      key_(key), handlers_(std::move(handlers)), handshake_(role, name, key_),
+      key_(key), handlers_(std::move(handlers)), handshake_(kind, role, name, key_),
       last_received_(loop.now()), last_sent_(loop.now()), timer_(loop, [this] { tick(); }),
       watch_(loop, socket_.get(), static_cast<Watch::Ready>(Watch::kReadable | Watch::kWritable),
 	     [this](unsigned what) { ready(what); })
@@ -51,8 +51,38 @@ void Connection::ready(unsigned what)
 	send();
 }
 
+void Connection::resume()
+{
+	if (paused_ && !read())
+		return;
+	send();
+}
+
+bool Connection::take_frames()
+{
+	while (const auto frame = reader_.next()) {
+		if (!take(*frame))
+			return false;
+		paused_ = authenticated_ && handlers_.full && handlers_.full();
+		if (paused_)
+			return true;
+	}
+	if (reader_.wrong() == Reason::protocol)
+		return close("a malformed frame", Reason::protocol);
+	if (reader_.wrong() != Reason::none)
+		return close(std::string(text_of(reader_.wrong())), reader_.wrong());
+	return true;
+}
+
 bool Connection::read()
 {
+	if (paused_) {
+		paused_ = handlers_.full();
+		if (!paused_ && !take_frames())
+			return false;
+		if (paused_)
+			return true;
+	}
 	for (unsigned i = 0; i < kSlice; i++) {
 		const auto room = reader_.room();
 		const auto got = ::recv(socket_.get(), room.data(), room.size(), MSG_DONTWAIT);
@@ -74,14 +104,9 @@ bool Connection::read()
 		last_received_ = loop_.now();
 		const bool partial = static_cast<std::size_t>(got) < room.size();
 		reader_.added(static_cast<std::size_t>(got));
-		while (const auto frame = reader_.next())
-			if (!take(*frame))
-				return false;
-		if (reader_.wrong() == Reason::protocol)
-			return close("a malformed frame", Reason::protocol);
-		if (reader_.wrong() != Reason::none)
-			return close(std::string(text_of(reader_.wrong())), reader_.wrong());
-		if (partial)
+		if (!take_frames())
+			return false;
+		if (paused_ || partial)
 			return true;
 	}
 	return true;
@@ -146,13 +171,19 @@ void Connection::send()
 		if (authenticated_ && unsent() < kMostUnsent)
 			out_bytes_ += handlers_.fill(out_, kMostUnsent - unsent());
 		if (unsent() == 0)
-			return watch_.want(Watch::kReadable);
+			return want(false);
 		if (!flush())
 			return;
 		if (unsent() != 0)
 			break;
 	}
-	watch_.want(Watch::kReadable | Watch::kWritable);
+	want(true);
+}
+
+void Connection::want(bool writable)
+{
+	watch_.want((paused_ ? Watch::kNothing : Watch::kReadable) |
+		    (writable ? Watch::kWritable : Watch::kNothing));
 }
 
 bool Connection::flush()
@@ -181,6 +212,9 @@ void Connection::tick()
 		close("no handshake in time", Reason::silence);
 		return;
 	}
+	// The peer is not the reason why nothing is read.
+	if (paused_)
+		last_received_ = loop_.now();
 	if (loop_.now() - last_received_ >= kSilenceTime) {
 		close(std::string(text_of(Reason::silence)), Reason::silence);
 		return;

@@ -43,6 +43,8 @@ public:
 		std::function<Reason()> authenticated;
 		// The authenticated peer has sent a frame. Returns what is wrong with it, or null.
 		std::function<const char *(const Frame &)> frame;
+		// Returns true if no more frames should be taken now; see resume().
+		std::function<bool()> full{};
 		// Appends frames to be sent, with about @room bytes of packets. Returns their
 		// number of bytes.
 		std::function<std::size_t(std::deque<Buffer> &out, std::size_t room)> fill;
@@ -51,9 +53,9 @@ public:
 		std::function<void(const std::string &why, bool violation)> closed;
 	};
 
-	// @socket is connected or connecting to @peer. @name is the trunk's name. @key must outlive
-	// the connection.
-	Connection(Loop &loop, FileDescriptor socket, const Address &peer, Role role,
+	// @socket is connected or connecting to @peer. @kind: what the trunk connects. @name is the
+	// trunk's name. @key must outlive the connection.
+	Connection(Loop &loop, FileDescriptor socket, const Address &peer, Kind kind, Role role,
 		   const std::string &name, const Key &key, Handlers handlers);
 	Connection(const Connection &) = delete;
 	Connection &operator=(const Connection &) = delete;
@@ -66,6 +68,9 @@ public:
 	// Must be called if there may be something to send. Calls fill() until it returns nothing
 	// or the socket is full.
 	void send();
+	// Must be called if full() may return false again, and if there may be something to send.
+	// May close the connection.
+	void resume();
 	// Notifies the peer of the reason, if the socket has space for it. The owner then destroys
 	// the connection.
 	void say_goodbye(Reason reason) noexcept;
@@ -74,6 +79,8 @@ private:
 	void ready(unsigned what);
 	// These return false if the connection is closed, and possibly destroyed.
 	bool read();
+	// Takes the frames that have been read, until the owner is full.
+	bool take_frames();
 	bool take(const Frame &frame);
 	bool greet(const Frame &frame);
 	std::size_t unsent() const { return out_bytes_ + wire_.size() - wire_sent_; }
@@ -81,6 +88,7 @@ private:
 	void append(const Buffer &frame);
 	bool flush();
 	bool close(const std::string &why, Reason reason);
+	void want(bool writable);
 	void tick();
 
 	Loop &loop_;
@@ -98,6 +106,7 @@ private:
 	Buffer wire_;
 	std::size_t wire_sent_ = 0;
 	bool authenticated_ = false;
+	bool paused_ = false;      // nothing is read, because the owner is full
 	bool sent_lately_ = false; // since the last tick
 	Clock::time_point last_received_;
 	Clock::time_point last_sent_; // or the last time when no data was waiting

@@ -65,6 +65,8 @@ std::string_view text_of(Reason reason)
 		return "another daemon is connected";
 	case Reason::stalled:
 		return "nothing was read for too long";
+	case Reason::kind:
+		return "one end connects a link of the fabric, the other one an Ethernet segment";
 	case Reason::record:
 		return "a record was forged, altered, repeated, left out or out of order";
 	}
@@ -138,6 +140,13 @@ std::optional<Reason> read_bye(std::span<const std::byte> bytes)
 	if (!body || body->reason > kLastReason || !all_zero(body->zero))
 		return std::nullopt;
 	return body->reason;
+}
+
+std::optional<std::span<const std::uint8_t>> read_ethernet(std::span<const std::byte> bytes)
+{
+	if (bytes.size() < ethernet::kLeastFrame || bytes.size() > ethernet::kMostFrame)
+		return std::nullopt;
+	return std::span(reinterpret_cast<const std::uint8_t *>(bytes.data()), bytes.size());
 }
 
 } // namespace weft::trunk

@@ -16,6 +16,7 @@
 
 #include <ib/endian.hpp>
 
+#include "net/ethernet/frame.hpp"
 #include "net/fabric/packet.hpp"
 #include "net/fabric/port.hpp"
 
@@ -24,7 +25,7 @@ namespace weft::trunk
 
 // Version of everything in this header and in record.hpp. Daemons of different versions refuse each
 // other.
-constexpr std::uint16_t kVersion = 2;
+constexpr std::uint16_t kVersion = 3;
 constexpr std::string_view kMagic = "weft-trk";
 
 constexpr std::size_t kMostName = 32;
@@ -49,7 +50,12 @@ enum class FrameType : std::uint8_t {
 	link = 5,
 	alive = 6,
 	bye = 7,
+	ethernet = 8,
 };
+constexpr FrameType kLastFrameType = FrameType::ethernet;
+
+// What a trunk connects: a link of the InfiniBand fabric or an Ethernet segment.
+enum class Kind : std::uint8_t { infiniband = 1, ethernet = 2 };
 
 // Reason for which an end closes the connection, for the log of the other end.
 enum class Reason : std::uint8_t {
@@ -65,8 +71,9 @@ enum class Reason : std::uint8_t {
 	in_use = 9,   // another daemon is connected
 	stalled = 10, // the peer did not read the data that was sent to it
 	record = 11,  // a record from the peer is not authentic, or not the next one
+	kind = 12,    // one end connects a link, the other one an Ethernet segment
 };
-constexpr Reason kLastReason = Reason::record;
+constexpr Reason kLastReason = Reason::kind;
 std::string_view text_of(Reason reason);
 
 struct FrameHeader {
@@ -86,8 +93,10 @@ struct HelloBody {
 	char name[kMostName]; // the rest is filled with zeros
 	std::uint8_t nonce[kNonceBytes];
 	std::uint8_t public_key[kPublicKeyBytes]; // X25519, new for each connection
+	Kind kind;
+	std::uint8_t zero[3];
 };
-static_assert(sizeof(HelloBody) == 108);
+static_assert(sizeof(HelloBody) == 112);
 
 struct ProofBody {
 	std::uint8_t mac[kMacBytes];
@@ -175,5 +184,7 @@ std::optional<fabric::Packet> read_packet(std::span<const std::byte> body);
 std::optional<CreditsBody> read_credits(std::span<const std::byte> body);
 std::optional<LinkBody> read_link(std::span<const std::byte> body);
 std::optional<Reason> read_bye(std::span<const std::byte> body);
+// Returns the bytes of an Ethernet frame, which are the body.
+std::optional<std::span<const std::uint8_t>> read_ethernet(std::span<const std::byte> body);
 
 } // namespace weft::trunk

@@ -64,7 +64,7 @@ std::optional<Frame> FrameReader::next()
 	const bool has_header = bytes.size() >= sizeof(header);
 	if (has_header) {
 		std::memcpy(&header, bytes.data(), sizeof(header));
-		if (header.type < FrameType::hello || header.type > FrameType::bye ||
+		if (header.type < FrameType::hello || header.type > kLastFrameType ||
 		    std::ranges::any_of(header.zero, [](auto byte) { return byte != 0; }) ||
 		    header.body_bytes > (opener_ ? kMostBody : kMostHandshakeBody)) {
 			fail(Reason::protocol);

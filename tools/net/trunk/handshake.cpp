@@ -14,8 +14,8 @@ namespace
 {
 
 // Different constants for each use of the shared key, so that one result cannot stand for another.
-constexpr std::string_view kProofPurpose = "weft trunk proof 2";
-constexpr std::string_view kSessionPurpose = "weft trunk session 2";
+constexpr std::string_view kProofPurpose = "weft trunk proof 3";
+constexpr std::string_view kSessionPurpose = "weft trunk session 3";
 
 static_assert(kPublicKeyBytes == crypto_scalarmult_BYTES &&
 	      kPublicKeyBytes == crypto_scalarmult_SCALARBYTES);
@@ -28,11 +28,12 @@ std::span<const std::byte> bytes_of(const T &object)
 
 } // namespace
 
-Handshake::Handshake(Role role, const std::string &name, const Key &key) : key_(key)
+Handshake::Handshake(Kind kind, Role role, const std::string &name, const Key &key) : key_(key)
 {
 	std::ranges::copy(kMagic, own_.magic);
 	own_.version = kVersion;
 	own_.role = role;
+	own_.kind = kind;
 	own_.name_bytes = static_cast<std::uint8_t>(std::min(name.size(), kMostName));
 	std::copy_n(name.begin(), own_.name_bytes, own_.name);
 	randombytes_buf(own_.nonce, sizeof(own_.nonce));
@@ -87,6 +88,12 @@ Handshake::Progress Handshake::take_hello(std::span<const std::byte> body,
 	if (peer_.role == own_.role)
 		return refuse(Reason::role);
 	if (peer_.role != Role::connects && peer_.role != Role::listens)
+		return refuse(Reason::protocol);
+	if (peer_.kind != own_.kind)
+		return refuse(peer_.kind == Kind::infiniband || peer_.kind == Kind::ethernet
+				      ? Reason::kind
+				      : Reason::protocol);
+	if (std::ranges::any_of(peer_.zero, [](auto byte) { return byte != 0; }))
 		return refuse(Reason::protocol);
 	if (peer_.name_bytes != own_.name_bytes ||
 	    std::memcmp(peer_.name, own_.name, kMostName) != 0)

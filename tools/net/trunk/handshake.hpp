@@ -3,10 +3,10 @@
 // it, and agree on the keys of this connection.
 //
 // Each end sends a hello with a random number, an X25519 public key made for this connection, its
-// role and the trunk's name. Each end then proves that it has the shared key, by an HMAC of its
-// role and both hellos. The end that has connected proves first, so the end that listens proves
-// nothing to a client without the key. The random numbers make each proof valid only for this
-// connection. The role prevents an end from returning its peer's proof.
+// role, the trunk's name, and what the trunk connects. Each end then proves that it has the shared
+// key, by an HMAC of its role and both hellos. The end that has connected proves first, so the end
+// that listens proves nothing to a client without the key. The random numbers make each proof valid
+// only for this connection. The role prevents an end from returning its peer's proof.
 //
 // The session keys are derived from the shared key, both hellos and the X25519 secret of the two
 // public keys. An observer who learns the shared key later cannot decrypt recorded data, because
@@ -34,7 +34,7 @@ class Handshake
 {
 public:
 	// @key must outlive the handshake.
-	Handshake(Role role, const std::string &name, const Key &key);
+	Handshake(Kind kind, Role role, const std::string &name, const Key &key);
 	~Handshake();
 	Handshake(const Handshake &) = delete;
 	Handshake &operator=(const Handshake &) = delete;

@@ -18,6 +18,7 @@
 #include "base/mutex.hpp"
 #include "net/trunk/admission.hpp"
 #include "net/trunk/connection.hpp"
+#include "net/trunk/ethernet_end.hpp"
 #include "net/trunk/trunk_port.hpp"
 
 namespace weft::trunk
@@ -27,7 +28,9 @@ namespace weft::trunk
 class Trunk::Impl
 {
 public:
-	Impl(Loop &loop, fabric::Port &port, Config config, Key key);
+	// Makes the end, which calls the given function when it has something to do.
+	using MakeEnd = std::function<std::unique_ptr<End>(std::function<void()> wake)>;
+	Impl(Loop &loop, Kind kind, const MakeEnd &make_end, Config config, Key key);
 	~Impl();
 
 	State state() const
@@ -57,10 +60,11 @@ private:
 	}
 
 	Loop &loop_;
+	const Kind kind_;
 	const Config config_;
 	const Key key_;
 	Wakeup wakeup_;
-	TrunkPort port_;
+	const std::unique_ptr<End> end_;
 	// Connections in the handshake, oldest first, and the authenticated one.
 	Connections connections_;
 	Connection *current_ = nullptr;
@@ -79,14 +83,14 @@ private:
 	State state_ WEFT_GUARDED_BY(mutex_);
 };
 
-Trunk::Impl::Impl(Loop &loop, fabric::Port &port, Config config, Key key)
-    : loop_(loop), config_(std::move(config)), key_(std::move(key)),
+Trunk::Impl::Impl(Loop &loop, Kind kind, const MakeEnd &make_end, Config config, Key key)
+    : loop_(loop), kind_(kind), config_(std::move(config)), key_(std::move(key)),
       wakeup_(loop,
 	      [this] {
 		      if (current_)
-			      current_->send();
+			      current_->resume();
 	      }),
-      port_(port, [this] { wakeup_.signal(); }), timer_(loop, [this] {
+      end_(make_end([this] { wakeup_.signal(); })), timer_(loop, [this] {
 	      if (config_.role == Role::connects)
 		      return connect();
 	      admission_.begin_window();
@@ -185,13 +189,14 @@ void Trunk::Impl::start(FileDescriptor socket, const Address &peer)
 	// The handlers need the iterator, which only exists after the connection.
 	const auto self = std::make_shared<Connections::iterator>();
 	connections_.emplace_back(
-		loop_, std::move(socket), peer, config_.role, config_.name, key_,
+		loop_, std::move(socket), peer, kind_, config_.role, config_.name, key_,
 		Connection::Handlers{
 			.authenticated = [this, self] { return authenticated(*self); },
-			.frame = [this](const Frame &frame) { return port_.take(frame); },
+			.frame = [this](const Frame &frame) { return end_->take(frame); },
+			.full = [this] { return end_->full(); },
 			.fill =
 				[this, self](std::deque<Buffer> &out, std::size_t room) {
-					return &**self == current_ ? port_.serve(out, room)
+					return &**self == current_ ? end_->serve(out, room)
 								   : std::size_t{0};
 				},
 			.closed = [this, self](const std::string &why,
@@ -221,7 +226,7 @@ Reason Trunk::Impl::authenticated(Connections::iterator connection)
 	if (const auto taken = log_budget_.take(loop_.now()); taken.allowed)
 		spdlog::info("trunk {}: connected to {}{}", config_.name, peer,
 			     withheld_text(taken.withheld));
-	port_.connected();
+	end_->connected();
 	return Reason::none;
 }
 
@@ -251,10 +256,10 @@ void Trunk::Impl::closed(Connections::iterator connection, const std::string &wh
 			state.peer.clear();
 		}
 	});
-	// Notify the port after the state was set, so that the reason is available when the link
+	// Notify the end after the state was set, so that the reason is available when the link
 	// goes down.
 	if (was_current)
-		port_.disconnected();
+		end_->disconnected();
 	connections_.erase(connection);
 	log_failure(log_budget_, peer, why);
 	if (config_.role == Role::connects && connections_.empty())
@@ -285,7 +290,7 @@ void Trunk::Impl::failed(const std::string &what)
 		state.connected = false;
 		state.peer.clear();
 	});
-	port_.disconnected();
+	end_->disconnected();
 	connections_.clear();
 	if (const auto taken = log_budget_.take(loop_.now()); taken.allowed)
 		spdlog::error("trunk {}: {}; the connection is closed{}", config_.name, why,
@@ -308,7 +313,26 @@ Trunk::Trunk(Loop &loop, fabric::Port &port, Config config, Key key)
     : loop_(loop), role_(config.role)
 {
 	loop.run([&] {
-		impl_ = std::make_unique<Impl>(loop, port, std::move(config), std::move(key));
+		impl_ = std::make_unique<Impl>(
+			loop, Kind::infiniband,
+			[&](std::function<void()> wake) {
+				return std::make_unique<TrunkPort>(port, std::move(wake));
+			},
+			std::move(config), std::move(key));
+	});
+}
+
+Trunk::Trunk(Loop &loop, std::shared_ptr<ethernet::Channel> channel, Config config, Key key)
+    : loop_(loop), role_(config.role)
+{
+	loop.run([&] {
+		impl_ = std::make_unique<Impl>(
+			loop, Kind::ethernet,
+			[&](std::function<void()> wake) {
+				return std::make_unique<EthernetEnd>(loop, std::move(channel),
+								     std::move(wake));
+			},
+			std::move(config), std::move(key));
 	});
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Implements a trunk: a link of the fabric whose other end is in another weftd, which is reached
-// over TCP.
+// over TCP, or a connection between the parts of an Ethernet segment in two weftds.
 //
 // One end listens. The other end connects, and retries as long as there is no connection. If a new
 // authenticated connection arrives while another one exists, it replaces the old one only if the
@@ -15,6 +15,7 @@
 #include <string>
 
 #include "base/loop.hpp"
+#include "net/ethernet/channel.hpp"
 #include "net/fabric/port.hpp"
 #include "net/trunk/address.hpp"
 #include "net/trunk/key.hpp"
@@ -61,6 +62,8 @@ public:
 	// it. Throws std::system_error if it cannot listen. Created and destroyed on any thread
 	// except the loop's.
 	Trunk(Loop &loop, fabric::Port &port, Config config, Key key);
+	// The same for an Ethernet segment: the trunk has the card's side of @channel.
+	Trunk(Loop &loop, std::shared_ptr<ethernet::Channel> channel, Config config, Key key);
 	~Trunk();
 	Trunk(const Trunk &) = delete;
 	Trunk &operator=(const Trunk &) = delete;

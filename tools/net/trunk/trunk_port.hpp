@@ -25,12 +25,12 @@
 
 #include "base/mutex.hpp"
 #include "net/fabric/port.hpp"
-#include "net/trunk/frame.hpp"
+#include "net/trunk/end.hpp"
 
 namespace weft::trunk
 {
 
-class TrunkPort final : private fabric::PortSink
+class TrunkPort final : public End, private fabric::PortSink
 {
 public:
 	// Attaches to @port and enables it. @wake is called when serve() should be called. It runs
@@ -41,18 +41,11 @@ public:
 	TrunkPort(const TrunkPort &) = delete;
 	TrunkPort &operator=(const TrunkPort &) = delete;
 
-	// The following functions are called on the owner's thread only.
-
-	// Called when a connection to an authenticated peer exists, or no longer exists. In the
-	// second case, all packets in transit are lost, and all credits are available again.
-	void connected();
-	void disconnected();
-	// Handles a frame from the peer. Returns null if the frame is valid, or what is wrong with
-	// it; the owner then disconnects.
-	const char *take(const Frame &frame);
-	// Does pending work, and appends frames to be sent while they have fewer than @room bytes.
-	// Returns the number of bytes appended.
-	std::size_t serve(std::deque<Buffer> &out, std::size_t room);
+	// Without a connection, all packets in transit are lost, and all credits are available.
+	void connected() override;
+	void disconnected() override;
+	const char *take(const Frame &frame) override;
+	std::size_t serve(std::deque<Buffer> &out, std::size_t room) override;
 
 	bool link_up() const { return port_.link_up(); }
 

@@ -101,9 +101,10 @@ class Daemon:
         return found | {name: int(lid) for name, lid in re.findall(r'^Ca\s.*# "([^"]*)"\n\[1\].*?# lid (\d+)', text, re.MULTILINE)}
 
 
-HELLO, PROOF, PACKET, CREDITS, LINK, ALIVE, BYE = range(1, 8)
-BYE_VERSION, BYE_KEY, BYE_PROTOCOL, BYE_IN_USE, BYE_RECORD = 1, 4, 5, 9, 11
+HELLO, PROOF, PACKET, CREDITS, LINK, ALIVE, BYE, FRAME = range(1, 9)
+BYE_VERSION, BYE_KEY, BYE_PROTOCOL, BYE_IN_USE, BYE_RECORD, BYE_KIND = 1, 4, 5, 9, 11, 12
 CONNECTS, LISTENS = 1, 2
+INFINIBAND, ETHERNET = 1, 2
 SODIUM = ctypes.CDLL(ctypes.util.find_library("sodium"))
 
 
@@ -149,14 +150,14 @@ class Records:
 class Peer:
     """An independent implementation of the connecting end, after Documentation/trunks.rst. It has exchanged hellos."""
 
-    def __init__(self, test, address, key, hello=None):
+    def __init__(self, test, address, key, hello=None, kind=INFINIBAND):
         self.key = key
         self.sending = self.receiving = None
         self.frames = b""       # rest of the last record that was not returned yet
         host, port = address.rsplit(":", 1)
         self.socket = test.enterContext(socket.create_connection((host, int(port)), timeout=daemon.TIME_LIMIT))
         self.private = secrets.token_bytes(32)
-        self.hello = hello or struct.pack(">8sHBB32s32s32s", b"weft-trk", 2, CONNECTS, 4, b"west", secrets.token_bytes(32), x25519(self.private))
+        self.hello = hello or struct.pack(">8sHBB32s32s32sB3x", b"weft-trk", 3, CONNECTS, 4, b"west", secrets.token_bytes(32), x25519(self.private), kind)
         self.socket.sendall(frame(HELLO, self.hello))
         kind, self.their_hello = self.receive()
         test.assertEqual(kind, HELLO)
@@ -208,15 +209,15 @@ class Peer:
         return hmac.digest(self.key, purpose + bytes([role]) + secret + self.hello + self.their_hello, "sha256")
 
     def proof(self, role):
-        return self.authenticator(b"weft trunk proof 2", role)
+        return self.authenticator(b"weft trunk proof 3", role)
 
     def authenticate(self):
         """Returns True if weftd has proved that it has the key, too."""
         self.socket.sendall(frame(PROOF, self.proof(CONNECTS)))
         if self.receive() != (PROOF, self.proof(LISTENS)):
             return False
-        secret = x25519(self.private, self.their_hello[-32:])
-        self.sending, self.receiving = (Records(self.authenticator(b"weft trunk session 2", role, secret)) for role in (CONNECTS, LISTENS))
+        secret = x25519(self.private, self.their_hello[-36:-4])
+        self.sending, self.receiving = (Records(self.authenticator(b"weft trunk session 3", role, secret)) for role in (CONNECTS, LISTENS))
         return True
 
 
@@ -340,7 +341,8 @@ class Trunk(unittest.TestCase):
         wrong = {
             "unknown type": frame(42),
             "body beyond the largest": struct.pack(">IB3x", 1 << 30, PACKET),
-            "second hello": frame(HELLO, bytes(108)),
+            "second hello": frame(HELLO, bytes(112)),
+            "Ethernet frame": frame(FRAME, bytes(60)),
             "half a frame": frame(ALIVE) + frame(ALIVE)[:4],
             "packet without headers": frame(PACKET, struct.pack(">HBBB3x", 1, 0, 0, 0)),
             "credits for nothing": frame(CREDITS, struct.pack(">BxH", 0, 1)),
@@ -391,12 +393,20 @@ class Trunk(unittest.TestCase):
                 self.assertEqual((trunk["connections"], trunk["violations"]), (count, count))
                 self.assertEqual(trunk["reason"], "a record was forged, altered, repeated, left out or out of order")
 
-    def test_peer_with_protocol_version_1_is_refused_with_a_reason(self):
+    def test_peer_with_an_older_protocol_version_is_refused_with_a_reason(self):
         first = self.first()
         hello = struct.pack(">8sHBB32s32s", b"weft-trk", 1, CONNECTS, 4, b"west", secrets.token_bytes(32))
-        old = Peer(self, first.trunk()["address"], self.key.read_bytes(), hello)
-        self.assertEqual(old.goodbye(), BYE_VERSION)
-        self.assertIn("different versions of the trunk protocol (this one version 2, the peer version 1)", first.weft("log", "trunk"))
+        for version, body in ((1, hello), (2, hello[:9] + b"\2" + hello[10:] + bytes(32))):
+            with self.subTest(version=version):
+                old = Peer(self, first.trunk()["address"], self.key.read_bytes(), body)
+                self.assertEqual(old.goodbye(), BYE_VERSION)
+                self.assertIn(f"different versions of the trunk protocol (this one version 3, the peer version {version})", first.weft("log", "trunk"))
+
+    def test_trunk_of_an_ethernet_segment_is_refused_by_the_trunk_of_a_link(self):
+        first = self.first()
+        other = Peer(self, first.trunk()["address"], self.key.read_bytes(), kind=ETHERNET)
+        self.assertEqual(other.goodbye(), BYE_KIND)
+        self.assertIn("one end connects a link of the fabric, the other one an Ethernet segment", first.weft("fabric", "show"))
 
     def test_trunk_width_and_mtu_configured_at_one_end_apply_to_both_ends(self):
         first = self.first()

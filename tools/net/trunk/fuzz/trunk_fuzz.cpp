@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Fuzzes a trunk with arbitrary bytes from its peer: first in the handshake, then after the peer
 // was authenticated. No input may cause a crash or a hang, or bring the link up without a
-// connection.
+// connection. Frames of an Ethernet segment must not reach another trunk, take the address of a
+// local host, or exceed the segment's limits.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -13,8 +14,11 @@
 
 #include <spdlog/spdlog.h>
 
+#include "net/ethernet/switch.hpp"
+#include "net/ethernet/trunk_attachment.hpp"
 #include "net/fabric/fabric.hpp"
 #include "net/fabric/switch.hpp"
+#include "net/trunk/ethernet_end.hpp"
 #include "net/trunk/frame_reader.hpp"
 #include "net/trunk/handshake.hpp"
 #include "net/trunk/trunk_port.hpp"
@@ -82,7 +86,7 @@ void greet(std::span<const std::byte> input)
 	static const Key kKey(SecretBytes(Key::kLeastBytes, std::byte{1}));
 	const Role role =
 		input.empty() || input[0] < std::byte{0x80} ? Role::connects : Role::listens;
-	Handshake handshake(role, "west", kKey);
+	Handshake handshake(Kind::infiniband, role, "west", kKey);
 	FrameReader reader;
 	std::vector<Buffer> answers;
 	feed(reader, input.subspan(std::min<std::size_t>(1, input.size())),
@@ -148,19 +152,27 @@ bool exchange_packets(TrunkPort &trunk, std::span<const std::byte> input)
 	return unchanged;
 }
 
-// Passes the frames of one record to the trunk. Returns true if the fixture is unchanged.
-bool exchange_frames(TrunkPort &trunk, std::span<const std::byte> input)
+// Passes the frames of one record to @take until that returns false.
+template<class Take>
+void feed_record(std::span<const std::byte> input, Take &&take)
 {
 	static const SessionKey kKey;
 	if (input.empty() || input.size() > kMostRecord)
-		return true;
-	std::deque<Buffer> plain{Buffer(input.begin(), input.end())}, out;
+		return;
+	std::deque<Buffer> plain{Buffer(input.begin(), input.end())};
 	Buffer record;
 	RecordSealer(kKey).seal(plain, record);
 	FrameReader reader;
 	reader.decrypt(kKey);
+	feed(reader, record, take);
+}
+
+// Passes the frames of one record to the trunk. Returns true if the fixture is unchanged.
+bool exchange_frames(TrunkPort &trunk, std::span<const std::byte> input)
+{
+	std::deque<Buffer> out;
 	bool unchanged = true;
-	feed(reader, record, [&](const Frame &frame) {
+	feed_record(input, [&](const Frame &frame) {
 		const auto packet =
 			frame.type == FrameType::packet ? read_packet(frame.body) : std::nullopt;
 		unchanged = unchanged && (!packet || packet->lrh().vl() != ib::vl_management);
@@ -171,6 +183,118 @@ bool exchange_frames(TrunkPort &trunk, std::span<const std::byte> input)
 		return true;
 	});
 	return unchanged;
+}
+
+// A segment with two hosts, the trunk, and a trunk to a third daemon.
+struct Segment {
+	Segment()
+	{
+		local.send(frame_from(kLocal));
+		while (loop.poll() != 0) {
+		}
+	}
+	static ethernet::FramePtr frame_from(ethernet::Address source,
+					     ethernet::Address destination = 0xffffffffffff)
+	{
+		ethernet::Frame bytes(60);
+		for (unsigned i = 0; i < 6; i++) {
+			bytes[i] = static_cast<std::uint8_t>(destination >> (40 - 8 * i));
+			bytes[6 + i] = static_cast<std::uint8_t>(source >> (40 - 8 * i));
+		}
+		return std::make_shared<const ethernet::Frame>(std::move(bytes));
+	}
+
+	static constexpr ethernet::Address kLocal = 0x020000000001;
+	static constexpr unsigned kHosts = 2;
+	unsigned arrived = 0;
+	bool from_peer = false;
+	VirtualEnvironment environment;
+	Loop loop{"fuzz", Loop::Mode::manual, environment};
+	ethernet::Switch lan{loop, "lan"};
+	ethernet::Port local{"local", [this](const ethernet::FramePtr &frame) {
+				     if (frame->size() < ethernet::kLeastFrame ||
+					 frame->size() > ethernet::kMostFrame)
+					     std::abort();
+				     arrived++;
+			     }};
+	ethernet::Port other{"other", [](const ethernet::FramePtr &) {}};
+	ethernet::Port third{"third", [this](const ethernet::FramePtr &) {
+				     if (from_peer)
+					     std::abort();
+			     }};
+	ethernet::Port &facing = lan.add_trunk_port("lan@a/b", kHosts);
+	const std::shared_ptr<ethernet::Channel> channel = std::make_shared<ethernet::Channel>();
+	ethernet::TrunkAttachment attachment{loop, "lan@b/a", channel,
+					     [this] { lan.forget(facing); }};
+	ethernet::Link local_link{loop, local, lan.add_port(), {}, 1},
+		other_link{loop, other, lan.add_port(), {}, 2},
+		third_link{loop, third, lan.add_trunk_port("lan@a/c", 1), {}, 3},
+		trunk_link{loop, attachment.port(), facing, {}, 4};
+	EthernetEnd trunk{loop, channel, [] {}};
+};
+
+// Builds frames with the sizes and addresses of the input, which arbitrary bytes rarely have.
+template<class Take>
+void make_ethernet_frames(std::span<const std::byte> input, Take &&take)
+{
+	struct Fields {
+		std::uint8_t size[2], local, addresses[12];
+	} fields;
+	for (; input.size() >= sizeof(fields); input = input.subspan(sizeof(fields))) {
+		std::memcpy(&fields, input.data(), sizeof(fields));
+		const std::size_t size = (fields.size[0] << 8 | fields.size[1]) % 10000;
+		Buffer body(size);
+		std::ranges::fill(body, std::byte{});
+		std::memcpy(body.data(), fields.addresses,
+			    std::min(size, sizeof(fields.addresses)));
+		if ((fields.local & 1) != 0 && size >= ethernet::kLeastFrame)
+			std::memcpy(body.data() + 6,
+				    Segment::frame_from(Segment::kLocal)->data() + 6, 6);
+		if (!take({FrameType::ethernet, body}))
+			return;
+	}
+}
+
+void exchange_ethernet(Segment &segment, std::span<const std::byte> input)
+{
+	const auto settle = [&] {
+		while (segment.loop.poll() != 0) {
+		}
+	};
+	std::deque<Buffer> out;
+	const bool made = !input.empty() && (input[0] & std::byte{1}) != std::byte{};
+	const auto rest = input.subspan(std::min<std::size_t>(1, input.size()));
+	const auto take = [&](const Frame &frame) {
+		if (segment.trunk.full())
+			settle();
+		if (segment.trunk.full())
+			std::abort();
+		if (segment.trunk.take(frame))
+			return false;
+		segment.trunk.serve(out, kMostBody);
+		out.clear();
+		return true;
+	};
+	segment.local.send(Segment::frame_from(Segment::kLocal));
+	segment.trunk.connected();
+	segment.from_peer = true;
+	if (made)
+		make_ethernet_frames(rest, take);
+	else
+		feed_record(rest, take);
+	settle();
+	segment.from_peer = false;
+	if (segment.lan.addresses() > Segment::kHosts * ethernet::Switch::kMostAddresses + 2)
+		std::abort();
+	// The address of the local host has not moved.
+	const unsigned before = segment.arrived;
+	segment.other.send(Segment::frame_from(Segment::kLocal + 1, Segment::kLocal));
+	if (segment.arrived != before + 1)
+		std::abort();
+	segment.trunk.disconnected();
+	settle();
+	if (segment.lan.addresses() != 2)
+		std::abort();
 }
 
 // The input cannot contain an authentic record.
@@ -221,7 +345,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
 		fixture.emplace();
 	const auto input = std::as_bytes(std::span(data, size));
 	greet(input);
-	if (!exchange(*fixture->trunk, input))
+	static std::optional<Segment> segment;
+	if (!segment)
+		segment.emplace();
+	if (!input.empty() && (input[0] & std::byte{8}) != std::byte{})
+		exchange_ethernet(*segment, input);
+	else if (!exchange(*fixture->trunk, input))
 		fixture.reset();
 	return 0;
 }

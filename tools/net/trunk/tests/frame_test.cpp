@@ -56,6 +56,16 @@ Packet write_run(unsigned packets, unsigned mtu)
 
 } // namespace
 
+TEST(TrunkFrame, EthernetFrameOfInvalidLengthIsRefused)
+{
+	const std::vector<std::byte> bytes(ethernet::kMostFrame + 1);
+	for (const std::size_t size : {ethernet::kLeastFrame, ethernet::kMostFrame})
+		EXPECT_EQ(read_ethernet(std::span(bytes).first(size))->size(), size);
+	EXPECT_FALSE(read_ethernet(std::span(bytes).first(ethernet::kLeastFrame - 1)));
+	EXPECT_FALSE(read_ethernet(bytes));
+	EXPECT_FALSE(read_ethernet({}));
+}
+
 TEST(TrunkFrame, PacketIsUnchangedByTheTrunkEncoding)
 {
 	for (const std::size_t size : {0u, 1u, 255u, 4096u}) {
@@ -145,7 +155,7 @@ TEST(TrunkFrame, MalformedControlFramesAreRefused)
 	EXPECT_FALSE(read_link(bytes(LinkBody{1, 0, 1, 3, 7, 0, 5, {1, 0, 0}})));
 	EXPECT_FALSE(read_link(bytes(link).first(15)));
 	EXPECT_EQ(read_bye(bytes(ByeBody{Reason::key, {}})), Reason::key);
-	EXPECT_FALSE(read_bye(bytes(ByeBody{static_cast<Reason>(12), {}})));
+	EXPECT_FALSE(read_bye(bytes(ByeBody{static_cast<Reason>(13), {}})));
 	EXPECT_FALSE(read_bye(bytes(ByeBody{Reason::key, {0, 0, 1}})));
 }
 
@@ -181,7 +191,8 @@ TEST(TrunkFrameReader, FramesWithInvalidSizeTypeOrReservedBytesAreRefused)
 	EXPECT_TRUE(malformed(kMostHandshakeBody + 1, 3));
 	EXPECT_TRUE(malformed(0xffffffff, 3));
 	EXPECT_TRUE(malformed(1, 0));
-	EXPECT_TRUE(malformed(1, 8));
+	EXPECT_FALSE(malformed(1, 8));
+	EXPECT_TRUE(malformed(1, 9));
 	EXPECT_TRUE(malformed(1, 3, 1));
 }
 

@@ -42,8 +42,8 @@ Frame frame_of(const Buffer &bytes)
 // Two ends, and the second one's result for the first one's hello after @change.
 struct Pair {
 	Key key = key_of(1), other_key = key_of(1);
-	Handshake connects{Role::connects, "west", key};
-	Handshake listens{Role::listens, "west", other_key};
+	Handshake connects{Kind::infiniband, Role::connects, "west", key};
+	Handshake listens{Kind::infiniband, Role::listens, "west", other_key};
 	std::vector<Buffer> from_connects, from_listens;
 };
 
@@ -134,7 +134,7 @@ TEST(TrunkHandshake, HandshakeIsRefusedIfThePublicKeyInAHelloWasReplacedInTransi
 {
 	Pair pair;
 	Buffer replaced = pair.connects.hello();
-	replaced.back() ^= std::byte{1};
+	replaced[sizeof(FrameHeader) + offsetof(HelloBody, public_key)] ^= std::byte{1};
 	pair.listens.take(frame_of(replaced), pair.from_listens);
 	pair.connects.take(frame_of(pair.listens.hello()), pair.from_connects);
 	EXPECT_EQ(pair.listens.take(frame_of(pair.from_connects.at(0)), pair.from_listens),
@@ -146,8 +146,8 @@ TEST(TrunkHandshake, HandshakeIsRefusedIfThePublicKeyInAHelloWasReplacedInTransi
 TEST(TrunkHandshake, PeerWithADifferentKeyIsRefused)
 {
 	const Key key = key_of(1), other = key_of(2);
-	Handshake connects(Role::connects, "west", other);
-	Handshake listens(Role::listens, "west", key);
+	Handshake connects(Kind::infiniband, Role::connects, "west", other);
+	Handshake listens(Kind::infiniband, Role::listens, "west", key);
 	std::vector<Buffer> proof, none;
 	listens.take(frame_of(connects.hello()), none);
 	connects.take(frame_of(listens.hello()), proof);
@@ -160,15 +160,15 @@ TEST(TrunkHandshake, PeerWithADifferentKeyIsRefused)
 TEST(TrunkHandshake, ReflectedOrReplayedProofOfTheSharedKeyIsRefused)
 {
 	const Key key = key_of(1);
-	Handshake connects(Role::connects, "west", key);
-	Handshake listens(Role::listens, "west", key);
+	Handshake connects(Kind::infiniband, Role::connects, "west", key);
+	Handshake listens(Kind::infiniband, Role::listens, "west", key);
 	std::vector<Buffer> proof, none;
 	listens.take(frame_of(connects.hello()), none);
 	connects.take(frame_of(listens.hello()), proof);
 	EXPECT_EQ(connects.take(frame_of(proof.at(0)), none), Progress::refused);
 	EXPECT_EQ(connects.reason(), Reason::key);
 
-	Handshake again(Role::listens, "west", key);
+	Handshake again(Kind::infiniband, Role::listens, "west", key);
 	again.take(frame_of(connects.hello()), none);
 	EXPECT_EQ(again.take(frame_of(proof.at(0)), none), Progress::refused);
 	EXPECT_EQ(again.reason(), Reason::key);
@@ -177,11 +177,11 @@ TEST(TrunkHandshake, ReflectedOrReplayedProofOfTheSharedKeyIsRefused)
 TEST(TrunkHandshake, RefusalReportsWhichFieldOfTheHelloDoesNotMatch)
 {
 	const Key key = key_of(1);
-	const Buffer good = Handshake(Role::connects, "west", key).hello();
+	const Buffer good = Handshake(Kind::infiniband, Role::connects, "west", key).hello();
 	const auto reason_for = [&](auto &&change) {
 		Buffer hello = good;
 		change(hello);
-		Handshake listens(Role::listens, "west", key);
+		Handshake listens(Kind::infiniband, Role::listens, "west", key);
 		std::vector<Buffer> answers;
 		const auto progress = listens.take(frame_of(hello), answers);
 		EXPECT_TRUE(answers.empty());
@@ -202,6 +202,12 @@ TEST(TrunkHandshake, RefusalReportsWhichFieldOfTheHelloDoesNotMatch)
 		  Reason::version)
 		<< "version 1 has no public key";
 	EXPECT_EQ(reason_for([&](Buffer &hello) {
+			  set(9, 2)(hello);
+			  hello.resize(sizeof(FrameHeader) + offsetof(HelloBody, kind));
+		  }),
+		  Reason::version)
+		<< "version 2 has no kind";
+	EXPECT_EQ(reason_for([&](Buffer &hello) {
 			  set(9, kVersion + 1)(hello);
 			  hello.resize(sizeof(FrameHeader) + 10);
 		  }),
@@ -209,6 +215,10 @@ TEST(TrunkHandshake, RefusalReportsWhichFieldOfTheHelloDoesNotMatch)
 		<< "whatever else the other version says";
 	EXPECT_EQ(reason_for(set(10, static_cast<std::uint8_t>(Role::listens))), Reason::role);
 	EXPECT_EQ(reason_for(set(10, 3)), Reason::protocol);
+	constexpr std::size_t kind = offsetof(HelloBody, kind);
+	EXPECT_EQ(reason_for(set(kind, static_cast<std::uint8_t>(Kind::ethernet))), Reason::kind);
+	EXPECT_EQ(reason_for(set(kind, 0)), Reason::protocol);
+	EXPECT_EQ(reason_for(set(kind + 1, 1)), Reason::protocol);
 	EXPECT_EQ(reason_for(set(11, 3)), Reason::name);
 	EXPECT_EQ(reason_for(set(11, 255)), Reason::name);
 	EXPECT_EQ(reason_for(set(12, 'e')), Reason::name);
@@ -221,14 +231,14 @@ TEST(TrunkHandshake, HandshakeFramesOutOfOrderAreRefused)
 {
 	const Key key = key_of(1);
 	std::vector<Buffer> none;
-	Handshake early(Role::listens, "west", key);
+	Handshake early(Kind::infiniband, Role::listens, "west", key);
 	EXPECT_EQ(early.take(frame_of(make_frame(FrameType::proof, ProofBody{})), none),
 		  Progress::refused);
-	Handshake twice(Role::listens, "west", key);
-	const Buffer hello = Handshake(Role::connects, "west", key).hello();
+	Handshake twice(Kind::infiniband, Role::listens, "west", key);
+	const Buffer hello = Handshake(Kind::infiniband, Role::connects, "west", key).hello();
 	EXPECT_EQ(twice.take(frame_of(hello), none), Progress::goes_on);
 	EXPECT_EQ(twice.take(frame_of(hello), none), Progress::refused);
-	Handshake other(Role::listens, "west", key);
+	Handshake other(Kind::infiniband, Role::listens, "west", key);
 	EXPECT_EQ(other.take(frame_of(make_frame(FrameType::alive)), none), Progress::refused);
 	EXPECT_EQ(other.reason(), Reason::protocol);
 }
@@ -236,13 +246,13 @@ TEST(TrunkHandshake, HandshakeFramesOutOfOrderAreRefused)
 TEST(TrunkHandshake, RefusalReportsBothProtocolVersions)
 {
 	const Key key = key_of(1);
-	Buffer hello = Handshake(Role::connects, "west", key).hello();
+	Buffer hello = Handshake(Kind::infiniband, Role::connects, "west", key).hello();
 	hello[sizeof(FrameHeader) + 9] = std::byte{1};
-	Handshake listens(Role::listens, "west", key);
+	Handshake listens(Kind::infiniband, Role::listens, "west", key);
 	std::vector<Buffer> none;
 	EXPECT_EQ(listens.take(frame_of(hello), none), Progress::refused);
 	EXPECT_THAT(listens.why(),
-		    ::testing::HasSubstr("(this one version 2, the peer version 1)"));
+		    ::testing::HasSubstr("(this one version 3, the peer version 1)"));
 }
 
 // RFC 4231, test case 3. Its key of 20 bytes is padded with zeroes, as in HMAC.

@@ -401,7 +401,7 @@ class LazyPeer
 {
 public:
 	LazyPeer(Loop &loop, FileDescriptor socket, const Key &key)
-	    : socket_(std::move(socket)), handshake_(Role::connects, "west", key),
+	    : socket_(std::move(socket)), handshake_(Kind::infiniband, Role::connects, "west", key),
 	      timer_(loop, [this] { work(); })
 	{
 		send(handshake_.hello());
@@ -463,7 +463,8 @@ TEST(TrunkConnection, PeerThatReadsNothingIsDisconnected)
 	const Key key = key_of();
 	std::string why;
 	std::optional<Connection> connection;
-	connection.emplace(loop, FileDescriptor(pair[1]), Address(), Role::listens, "west", key,
+	connection.emplace(loop, FileDescriptor(pair[1]), Address(), Kind::infiniband,
+			   Role::listens, "west", key,
 			   Connection::Handlers{
 				   .authenticated = [] { return Reason::none; },
 				   .frame = [](const Frame &) -> const char * { return nullptr; },
@@ -503,7 +504,8 @@ TEST(TrunkConnection, SilentPeerIsDisconnected)
 	std::string why;
 	std::optional<Connection> connection;
 	const auto begin = loop.now();
-	connection.emplace(loop, FileDescriptor(pair[1]), Address(), Role::listens, "west", key,
+	connection.emplace(loop, FileDescriptor(pair[1]), Address(), Kind::infiniband,
+			   Role::listens, "west", key,
 			   Connection::Handlers{
 				   .authenticated = [] { return Reason::none; },
 				   .frame = [](const Frame &) -> const char * { return nullptr; },
@@ -531,7 +533,7 @@ TEST(TrunkConnection, KeepalivesPreventTheSilenceTimeout)
 	std::array<std::optional<Connection>, 2> ends;
 	for (const unsigned side : {0u, 1u})
 		ends[side].emplace(
-			loop, FileDescriptor(pair[side]), Address(),
+			loop, FileDescriptor(pair[side]), Address(), Kind::infiniband,
 			side ? Role::listens : Role::connects, "west", key,
 			Connection::Handlers{
 				.authenticated =
