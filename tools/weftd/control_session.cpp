@@ -121,7 +121,8 @@ json describe(const RunningTrunk &running)
 {
 	const trunk::State state = running.trunk.state();
 	return {{"name", running.name},
-		{"end", fmt::format("{}/{}", running.end.node, running.end.port)},
+		{"end", running.end},
+		{"ethernet", running.network.empty() ? json() : json(running.network)},
 		{"role", running.trunk.role() == trunk::Role::listens ? "listens" : "connects"},
 		{"address", state.address},
 		{"connected", state.connected},

@@ -72,7 +72,9 @@ json describe_ethernet(const ethernet::NetworkState &state)
 	for (const auto &node : state.switches)
 		result["switches"].push_back({{"name", node.name}, {"addresses", node.addresses}});
 	for (const auto &attachment : state.attachments) {
-		result["attachments"].push_back(describe_attachment(attachment));
+		// A trunk is described with the other trunks.
+		if (!attachment.trunk)
+			result["attachments"].push_back(describe_attachment(attachment));
 		result["links"].push_back(describe_ethernet_link(attachment.link));
 	}
 	return result;

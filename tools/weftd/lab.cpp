@@ -529,6 +529,7 @@ Lab parse_lab(std::string_view text, const std::string &source, const std::strin
 	assign_ports(lab, places.sm, running, manager_switches(lab));
 	number_hosts(lab, running);
 	number_links(lab, running);
+	number_attachments(lab, running);
 	lab.expected_ports = expected_ports(lab);
 	return lab;
 }

@@ -16,7 +16,7 @@
 #include <ib/types.hpp>
 
 #include "cards/model.hpp"
-#include "net/ethernet/link.hpp"
+#include "net/ethernet/network.hpp"
 #include "net/fabric/fabric.hpp"
 #include "net/trunk/trunk.hpp"
 #include "sm/config.hpp"
@@ -88,13 +88,23 @@ struct LabLink {
 	std::string name() const;
 };
 
+// The end of a trunk between the parts of an Ethernet in two places. Its ports have the names
+// NETWORK@PLACE/PLACE: port PLACE of the part of the Ethernet that is at a place.
+struct LabEthernetEnd {
+	std::string network;
+	ethernet::TrunkConfig config;
+	ethernet::LinkSettings link; // of the half at this place
+};
+
 // A link whose other half is in another daemon. The local half is one of the lab's links, to the
-// trunk's end.
+// trunk's end, or a link of an Ethernet.
 struct LabTrunk {
 	std::string name;
 	// The port that represents the port of the other daemon: port 1 of a node with the trunk's
-	// name, or in a part of a lab the port that the link has in the whole lab.
+	// name, or in a part of a lab the port that the link has in the whole lab. Not used if the
+	// trunk belongs to an Ethernet.
 	LabEnd end;
+	std::optional<LabEthernetEnd> ethernet;
 	trunk::Role role = trunk::Role::connects;
 	trunk::Address address;
 	std::string key_file;
@@ -113,6 +123,9 @@ struct LabAttachment {
 	std::string host;
 	std::string network;
 	ethernet::LinkSettings link;
+	// The number of the Ethernet's port. The attachment keeps it while the lab changes, and has
+	// the same one in each part of a lab.
+	unsigned port = 0;
 
 	// The names of the attachment and of its socket's file.
 	std::string name() const { return host + "/eth0"; }

@@ -64,6 +64,9 @@ Changes changes_of(const LabTrunk &now, const LabTrunk &wanted)
 	compare(changes, "key-file", now.key_file, wanted.key_file);
 	if (now.key_file == wanted.key_file && now.key_fingerprint != wanted.key_fingerprint)
 		changes.push_back("another key in its key-file");
+	if (now.ethernet && wanted.ethernet)
+		compare(changes, "hosts at the other place", now.ethernet->config.hosts,
+			wanted.ethernet->config.hosts);
 	return changes;
 }
 
@@ -180,6 +183,22 @@ void compare_attachments(const Lab &now, const Lab &wanted, LabDifference &resul
 	}
 }
 
+void compare_ethernet_trunks(const Lab &now, const Lab &wanted, LabDifference &result)
+{
+	const auto before = by_name(now.trunks);
+	for (const LabTrunk &trunk : wanted.trunks) {
+		if (!trunk.ethernet || result.trunks_in.contains(trunk.name))
+			continue;
+		const Changes changes =
+			changes_of(before.at(trunk.name)->ethernet->link, trunk.ethernet->link);
+		if (changes.empty())
+			continue;
+		result.trunks_set.push_back(trunk);
+		result.lines.push_back(
+			fmt::format("~ trunk {}: {}", trunk.name, fmt::join(changes, ", ")));
+	}
+}
+
 void compare_ethernets(const Lab &now, const Lab &wanted, LabDifference &result)
 {
 	const auto before = by_name(now.ethernets), after = by_name(wanted.ethernets);
@@ -194,6 +213,7 @@ void compare_ethernets(const Lab &now, const Lab &wanted, LabDifference &result)
 			result.lines.push_back(fmt::format("+ Ethernet {}", name));
 		}
 	compare_attachments(now, wanted, result);
+	compare_ethernet_trunks(now, wanted, result);
 }
 
 // @trunk_ends: see ends_of_trunks().
@@ -211,7 +231,7 @@ std::set<string> ends_of_trunks(const Lab &lab, const std::set<string> &names)
 {
 	std::set<string> ends;
 	for (const LabTrunk &trunk : lab.trunks)
-		if (names.contains(trunk.name))
+		if (names.contains(trunk.name) && !trunk.ethernet)
 			ends.insert(end_text(trunk.end));
 	return ends;
 }

@@ -16,6 +16,8 @@ struct LabDifference {
 	std::set<std::string> hosts_out, hosts_in;
 	std::set<std::string> switches_out, switches_in;
 	std::set<std::string> trunks_out, trunks_in;
+	// Trunks of Ethernets that stay, with new settings of their links.
+	std::vector<LabTrunk> trunks_set;
 	std::vector<LabLink> links_out, links_in;
 	// Links that stay, with new settings.
 	std::vector<LabLink> links_set;

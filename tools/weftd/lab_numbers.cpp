@@ -46,6 +46,31 @@ void number_links(Lab &lab, const Lab *running)
 	}
 }
 
+void number_attachments(Lab &lab, const Lab *running)
+{
+	std::map<std::string, const LabAttachment *> known;
+	if (running)
+		for (const LabAttachment &attachment : running->attachments)
+			known[attachment.name()] = &attachment;
+	std::map<std::string, LabAttachment *> rest;
+	std::map<std::string_view, std::set<unsigned>> used; // by Ethernet
+	for (LabAttachment &attachment : lab.attachments) {
+		const auto found = known.find(attachment.name());
+		if (found == known.end() || found->second->network != attachment.network) {
+			rest[attachment.name()] = &attachment;
+			continue;
+		}
+		attachment.port = found->second->port;
+		used[attachment.network].insert(attachment.port);
+	}
+	for (const auto &[name, attachment] : rest) {
+		unsigned port = 1;
+		while (!used[attachment->network].insert(port).second)
+			++port;
+		attachment->port = port;
+	}
+}
+
 std::vector<sm::ExpectedPort> expected_ports(const Lab &lab)
 {
 	if (!lab.sm_enabled)

@@ -15,9 +15,9 @@ namespace weft::weftd
 namespace
 {
 
-// Returns the trunk for the local half of @link. @side: its remote end.
-LabTrunk make_trunk(const LabLink &link, unsigned side, const PlannedTrunk &planned,
-		    const Plan &plan, std::size_t here, const std::string &key_file)
+// Returns the trunk for the local half of a link or Ethernet. @where is its position in the file.
+LabTrunk make_trunk(const PlannedTrunk &planned, const std::string &where, const Plan &plan,
+		    std::size_t here, const std::string &key_file)
 {
 	const LabPlace &listener = plan.places[planned.listens];
 	if (!listener.address)
@@ -26,13 +26,22 @@ LabTrunk make_trunk(const LabLink &link, unsigned side, const PlannedTrunk &plan
 			"{}=HOST:PORT",
 			listener.where, listener.name, listener.name));
 	LabTrunk trunk;
-	trunk.name = link.name();
-	trunk.end = link.ends[side];
+	trunk.name = planned.name;
 	trunk.role = planned.listens == here ? trunk::Role::listens : trunk::Role::connects;
 	trunk.address = listener.address->with_port(listener.address->port() + planned.index);
 	trunk.key_file = key_file;
-	trunk.where = link.where;
+	trunk.where = where;
 	return trunk;
+}
+
+LabEthernetEnd ethernet_end(const PlannedTrunk &planned, const Plan &plan, std::size_t here)
+{
+	const std::size_t peer = planned.listens == here ? planned.connects : planned.listens;
+	return {planned.network,
+		{plan.port_name(planned.network, here, peer),
+		 plan.port_name(planned.network, peer, here), planned.listens == here,
+		 plan.ethernets.at(planned.network).at(peer)},
+		{}};
 }
 
 } // namespace
@@ -49,7 +58,9 @@ Lab part_of(Lab whole, const PartOptions &options)
 	std::erase_if(part.switches, [&](const auto &each) { return is_elsewhere(each.name); });
 	std::erase_if(part.hosts, [&](const auto &each) { return is_elsewhere(each.name); });
 	std::erase_if(part.trunks, [&](const auto &each) { return is_elsewhere(each.name); });
-	std::erase_if(part.ethernets, [&](const auto &each) { return is_elsewhere(each.name); });
+	std::erase_if(part.ethernets, [&](const auto &each) {
+		return !plan.ethernets.at(each.name).contains(here);
+	});
 	std::erase_if(part.attachments, [&](const auto &each) { return is_elsewhere(each.host); });
 	if (part.sm_enabled && is_elsewhere(kSmNode)) {
 		part.sm_enabled = false;
@@ -58,6 +69,13 @@ Lab part_of(Lab whole, const PartOptions &options)
 	if (!part.sm_standby.empty() && is_elsewhere(kStandbyNode))
 		part.sm_standby.clear();
 	const auto &key_file = options.key_file.empty() ? whole.trunk_key_file : options.key_file;
+	const auto need_key = [&] {
+		if (key_file.empty())
+			throw LabError(fmt::format(
+				"{}: place '{}' has trunks, so the lab needs a trunk-key-file; or use "
+				"--trunk-key FILE",
+				whole.places->where, options.place));
+	};
 	part.links.clear();
 	auto planned = plan.trunks.begin();
 	for (std::size_t i = 0; i < whole.links.size(); ++i) {
@@ -70,17 +88,21 @@ Lab part_of(Lab whole, const PartOptions &options)
 		const PlannedTrunk &trunk = *planned++;
 		if (trunk.listens != here && trunk.connects != here)
 			continue;
-		if (key_file.empty())
-			throw LabError(fmt::format(
-				"{}: place '{}' has trunks, so the lab needs a trunk-key-file; or use "
-				"--trunk-key FILE",
-				whole.places->where, options.place));
+		need_key();
 		const unsigned remote = is_elsewhere(link.ends[0].node) ? 0 : 1;
-		part.trunks.push_back(make_trunk(link, remote, trunk, plan, here, key_file));
+		part.trunks.push_back(make_trunk(trunk, link.where, plan, here, key_file));
+		part.trunks.back().end = link.ends[remote];
 		part.links.push_back(link);
 		// Every packet passes both halves, so only one of them has the faults.
 		if (trunk.connects == here)
 			part.links.back().config.faults = {};
+	}
+	for (const PlannedTrunk &trunk : plan.trunks) {
+		if (trunk.network.empty() || (trunk.listens != here && trunk.connects != here))
+			continue;
+		need_key();
+		part.trunks.push_back(make_trunk(trunk, whole.places->where, plan, here, key_file));
+		part.trunks.back().ethernet = ethernet_end(trunk, plan, here);
 	}
 	part.part = std::make_shared<LabPart>(std::move(whole), options);
 	return part;

@@ -2,6 +2,8 @@
 #include "weftd/lab_plan.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <limits>
 #include <stdexcept>
 #include <string_view>
 
@@ -42,13 +44,6 @@ public:
 			for (const LabLink &link : lab_.links)
 				if (link.ends[1] == trunk.end)
 					follow(trunk.name, link.ends[0].node);
-		for (const LabEthernet &ethernet : lab_.ethernets) {
-			const auto first = std::ranges::find(lab_.attachments, ethernet.name,
-							     &LabAttachment::network);
-			place_of_.emplace(ethernet.name, first == lab_.attachments.end()
-								 ? 0
-								 : place_of_.at(first->host));
-		}
 		return std::move(place_of_);
 	}
 
@@ -117,9 +112,17 @@ private:
 		for (const LabAttachment &each : lab_.attachments)
 			if (place_of_.contains(each.host))
 				leaders.emplace(each.network, each.host);
+		std::map<std::string_view, std::vector<std::string_view>> rest;
 		for (const LabAttachment &each : lab_.attachments)
 			if (const auto leader = leaders.find(each.network); leader != leaders.end())
 				follow(each.host, std::string(leader->second));
+			else
+				rest[each.network].push_back(each.host);
+		// Hosts of an Ethernet without any other link are spread evenly, in the order of
+		// the file.
+		for (const auto &[network, hosts] : rest)
+			for (std::size_t i = 0; i < hosts.size(); ++i)
+				place_of_.emplace(hosts[i], i * places_.size() / hosts.size());
 		for (const LabHost &host : lab_.hosts)
 			place_of_.emplace(host.name, 0);
 	}
@@ -157,26 +160,20 @@ std::string where_of(const Lab &lab, const std::string &node)
 	return found == lab.places->nodes.end() ? lab.places->where : found->second.where;
 }
 
-// An Ethernet is in one daemon, and so is an untrusted host with the switch that restricts it.
+// An untrusted host is in the same daemon as the switch that restricts it.
 void check_nodes(const Lab &lab, const Plan &plan)
 {
 	const auto name_of = [&](const std::string &node) {
 		return plan.places[plan.place_of.at(node)].name;
 	};
-	for (const LabAttachment &attachment : lab.attachments)
-		if (name_of(attachment.host) != name_of(attachment.network))
-			throw LabError(fmt::format(
-				"{}: host '{}' is at place '{}', but its Ethernet '{}' is at place "
-				"'{}'; all hosts of an Ethernet must be at the same place",
-				where_of(lab, attachment.host), attachment.host,
-				name_of(attachment.host), attachment.network,
-				name_of(attachment.network)));
 	std::set<std::string_view> untrusted;
 	for (const LabHost &host : lab.hosts)
 		if (!host.trusted)
 			untrusted.insert(host.name);
 	for (const PlannedTrunk &trunk : plan.trunks)
 		for (const unsigned side : {0u, 1u}) {
+			if (!trunk.network.empty())
+				continue;
 			const auto &host = lab.links[trunk.link].ends[side].node,
 				   &peer = lab.links[trunk.link].ends[1 - side].node;
 			if (untrusted.contains(host))
@@ -270,6 +267,16 @@ std::size_t Plan::find(const std::string &name) const
 	return static_cast<std::size_t>(found - places.begin());
 }
 
+std::string Plan::part_name(const std::string &network, std::size_t place) const
+{
+	return fmt::format("{}@{}", network, places[place].name);
+}
+
+std::string Plan::port_name(const std::string &network, std::size_t place, std::size_t peer) const
+{
+	return fmt::format("{}/{}", part_name(network, place), places[peer].name);
+}
+
 void Plan::use_default_ports()
 {
 	for (LabPlace &place : places)
@@ -301,7 +308,24 @@ Plan make_plan(const Lab &lab, const PlanOptions &options)
 		if (a == b)
 			continue;
 		const std::size_t listens = std::min(a, b);
-		plan.trunks.push_back({i, listens, std::max(a, b), trunks[listens]++});
+		plan.trunks.push_back(
+			{lab.links[i].name(), "", i, listens, std::max(a, b), trunks[listens]++});
+	}
+	for (const LabAttachment &attachment : lab.attachments)
+		++plan.ethernets[attachment.network][plan.place_of.at(attachment.host)];
+	for (const LabEthernet &ethernet : lab.ethernets) {
+		auto &parts = plan.ethernets[ethernet.name];
+		if (parts.empty())
+			parts[0] = 0;
+		for (auto a = parts.begin(); a != parts.end(); ++a)
+			for (auto b = std::next(a); b != parts.end(); ++b)
+				plan.trunks.push_back(
+					{fmt::format(
+						 "{}-{}",
+						 plan.port_name(ethernet.name, a->first, b->first),
+						 plan.port_name(ethernet.name, b->first, a->first)),
+					 ethernet.name, std::numeric_limits<std::size_t>::max(),
+					 a->first, b->first, trunks[a->first]++});
 	}
 	check_nodes(lab, plan);
 	check_addresses(plan);

@@ -39,9 +39,11 @@ struct PlanOptions {
 	std::map<std::string, trunk::Address, std::less<>> peers;
 };
 
-// A link between two places.
+// A link between two places, or between the parts of an Ethernet at two places.
 struct PlannedTrunk {
-	std::size_t link; // index in Lab::links
+	std::string name;
+	std::string network; // the Ethernet; empty for a link
+	std::size_t link;    // index in Lab::links, or SIZE_MAX for an Ethernet
 	// Indices of places; the one that comes first in the file listens.
 	std::size_t listens, connects;
 	unsigned index; // among the trunks for which that place listens
@@ -49,9 +51,18 @@ struct PlannedTrunk {
 
 struct Plan {
 	std::vector<LabPlace> places;
-	// Indices of places by the names of nodes, trunks and Ethernets.
+	// Indices of places by the names of nodes and trunks.
 	std::map<std::string, std::size_t, std::less<>> place_of;
-	std::vector<PlannedTrunk> trunks; // in the order of the links
+	// The places at which an Ethernet has hosts, and their number. An Ethernet without hosts
+	// is at the first place.
+	std::map<std::string, std::map<std::size_t, unsigned>, std::less<>> ethernets;
+	std::vector<PlannedTrunk> trunks; // in the order of the links, and then of the Ethernets
+
+	// Returns the name of the part of an Ethernet that is at a place.
+	std::string part_name(const std::string &network, std::size_t place) const;
+	// Returns the name of the port of this part that leads to the part at another place.
+	std::string port_name(const std::string &network, std::size_t place,
+			      std::size_t peer) const;
 
 	// Returns the index of a place. Throws std::invalid_argument if there is none.
 	std::size_t find(const std::string &name) const;

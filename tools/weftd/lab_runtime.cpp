@@ -112,8 +112,17 @@ Host::Host(const LabHost &config, std::filesystem::path socket_path,
 }
 
 RunningTrunk::RunningTrunk(const LabTrunk &config, fabric::Port &port, trunk::Key key)
-    : name(config.name), end(config.end), loop("trunk " + config.name),
+    : name(config.name), end(port.name()), loop("trunk " + config.name),
       trunk(loop, port, {protocol_name(config.name), config.role, config.address}, std::move(key))
+{
+}
+
+RunningTrunk::RunningTrunk(const LabTrunk &config, std::shared_ptr<ethernet::Channel> channel,
+			   std::shared_ptr<Reactor> thread, trunk::Key key)
+    : name(config.name), network(config.ethernet->network), end(config.ethernet->config.far),
+      reactor(std::move(thread)), loop("trunk " + config.name, *reactor),
+      trunk(loop, std::move(channel), {protocol_name(config.name), config.role, config.address},
+	    std::move(key))
 {
 }
 
@@ -160,6 +169,11 @@ Lab LabRuntime::lab() const
 		settings[attachment.name] = attachment.link.settings;
 	for (LabAttachment &attachment : lab.attachments)
 		attachment.link = settings.at(attachment.name());
+	for (LabTrunk &trunk : lab.trunks)
+		if (trunk.ethernet)
+			if (const auto found = settings.find(trunk.ethernet->config.far);
+			    found != settings.end())
+				trunk.ethernet->link = found->second;
 	return lab;
 }
 
@@ -235,10 +249,10 @@ void LabRuntime::change(const LabDifference &changes, const Lab &wanted)
 		subnet_manager_.reset();
 	if (changes.standby)
 		standby_manager_.reset();
-	remove_ethernets(changes);
 	for (const LabLink &link : changes.links_out)
 		remove_link(link);
 	remove_trunks(changes.trunks_out);
+	remove_ethernets(changes);
 	remove_hosts(changes.hosts_out);
 	for (const auto &name : changes.switches_out) {
 		end_attached(name);
@@ -268,7 +282,7 @@ void LabRuntime::change(const LabDifference &changes, const Lab &wanted)
 				fabric_.add_port(fmt::format("{}/{}", config.name, number));
 		}
 	for (const LabTrunk &config : wanted.trunks)
-		if (changes.trunks_in.contains(config.name)) {
+		if (changes.trunks_in.contains(config.name) && !config.ethernet) {
 			lab_.trunks.push_back(config);
 			fabric_.add_port(fmt::format("{}/{}", config.end.node, config.end.port));
 		}
@@ -317,15 +331,17 @@ void LabRuntime::add_ethernets(const LabDifference &changes)
 						    [](const auto &each) { return each->name; });
 		if ((*host)->ethernet)
 			ethernet_.add_card(attachment.name(), attachment.network, (*host)->ethernet,
-					   attachment.link);
+					   attachment.link, attachment.port);
 		else
 			ethernet_.add_guest(attachment.name(), attachment.network,
 					    socket_directory_ / attachment.socket(),
-					    attachment.link);
+					    attachment.link, attachment.port);
 		lab_.attachments.push_back(attachment);
 	}
 	for (const LabAttachment &attachment : changes.attachments_set)
 		ethernet_.set_link(attachment.name(), attachment.link);
+	for (const LabTrunk &trunk : changes.trunks_set)
+		ethernet_.set_link(trunk.ethernet->config.far, trunk.ethernet->link);
 }
 
 void LabRuntime::remove_hosts(const std::set<std::string> &names)
@@ -371,11 +387,18 @@ void LabRuntime::add_hosts(const LabDifference &changes, const Lab &wanted)
 void LabRuntime::remove_trunks(const std::set<std::string> &names)
 {
 	std::erase_if(trunks_, [&](const auto &trunk) { return names.contains(trunk->name); });
-	for (const LabTrunk &config : lab_.trunks)
-		if (names.contains(config.name))
-			if (fabric::Port *port = fabric_.find_port(
-				    fmt::format("{}/{}", config.end.node, config.end.port)))
-				fabric_.remove_port(*port);
+	for (const LabTrunk &config : lab_.trunks) {
+		if (!names.contains(config.name))
+			continue;
+		// An attachment is missing if its trunk could not be started.
+		if (config.ethernet && find_attachment(config.ethernet->config.far))
+			ethernet_.remove_attachment(config.ethernet->config.far);
+		if (config.ethernet)
+			continue;
+		if (fabric::Port *port = fabric_.find_port(
+			    fmt::format("{}/{}", config.end.node, config.end.port)))
+			fabric_.remove_port(*port);
+	}
 	std::erase_if(lab_.trunks,
 		      [&](const LabTrunk &config) { return names.contains(config.name); });
 }
@@ -388,18 +411,17 @@ void LabRuntime::add_trunks(const LabDifference &changes, const Lab &wanted)
 	for (const LabTrunk &config : wanted.trunks) {
 		if (!changes.trunks_in.contains(config.name))
 			continue;
-		fabric::Port &port = port_of(config.end, config.where);
 		try {
 			trunk::Key key = trunk::Key::load(config.key_file);
 			// The file may have changed since the comparison.
 			std::ranges::find(lab_.trunks, config.name, &LabTrunk::name)
 				->key_fingerprint = key.fingerprint();
-			trunks_.push_back(
-				std::make_unique<RunningTrunk>(config, port, std::move(key)));
+			trunks_.push_back(start_trunk(config, std::move(key)));
 		} catch (const std::exception &reason) {
 			const std::vector<LabLink> links = lab_.links;
 			for (const LabLink &link : links)
-				if (link.ends[0] == config.end || link.ends[1] == config.end)
+				if (!config.ethernet &&
+				    (link.ends[0] == config.end || link.ends[1] == config.end))
 					remove_link(link);
 			remove_trunks({config.name});
 			if (failure.empty())
@@ -408,6 +430,19 @@ void LabRuntime::add_trunks(const LabDifference &changes, const Lab &wanted)
 	}
 	if (!failure.empty())
 		throw LabError(failure);
+}
+
+std::unique_ptr<RunningTrunk> LabRuntime::start_trunk(const LabTrunk &config, trunk::Key key)
+{
+	if (!config.ethernet)
+		return std::make_unique<RunningTrunk>(config, port_of(config.end, config.where),
+						      std::move(key));
+	const LabEthernetEnd &end = *config.ethernet;
+	auto channel = std::make_shared<ethernet::Channel>();
+	auto running = std::make_unique<RunningTrunk>(config, channel, trunk_threads_.take(),
+						      std::move(key));
+	ethernet_.add_trunk(end.config, end.network, std::move(channel), end.link);
+	return running;
 }
 
 void LabRuntime::allow_attaching(const std::string &node, std::vector<fabric::LocalAccess *> ports,

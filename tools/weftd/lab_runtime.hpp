@@ -58,12 +58,17 @@ struct Host {
 	const std::unique_ptr<pci::Server> server;
 };
 
-// A trunk, with a thread of its own, on which its packets enter the fabric.
+// A trunk. That of a link has a thread of its own, on which its packets enter the fabric.
 struct RunningTrunk {
 	RunningTrunk(const LabTrunk &config, fabric::Port &port, trunk::Key key);
+	// A trunk of an Ethernet, on a shared thread.
+	RunningTrunk(const LabTrunk &config, std::shared_ptr<ethernet::Channel> channel,
+		     std::shared_ptr<Reactor> thread, trunk::Key key);
 
 	const std::string name;
-	const LabEnd end;
+	const std::string network; // the Ethernet; empty for a link
+	const std::string end;     // name of the port that represents the other daemon
+	const std::shared_ptr<Reactor> reactor;
 	Loop loop;
 	trunk::Trunk trunk;
 };
@@ -131,6 +136,7 @@ private:
 	void add_hosts(const LabDifference &changes, const Lab &wanted);
 	void remove_trunks(const std::set<std::string> &names);
 	void add_trunks(const LabDifference &changes, const Lab &wanted);
+	std::unique_ptr<RunningTrunk> start_trunk(const LabTrunk &config, trunk::Key key);
 	void remove_link(const LabLink &link);
 	void add_link(const LabLink &link);
 	void start_managers();
@@ -157,6 +163,9 @@ private:
 	pci::Keeper *const keeper_;
 	// Threads of the cards; if there are few cards, each card has its own.
 	ReactorPool threads_;
+	// Threads of the trunks of Ethernets, of which each place can have many.
+	static constexpr std::size_t kMostTrunkThreads = 16;
+	ReactorPool trunk_threads_{"trunks", kMostTrunkThreads};
 	// The present lab, updated in each step of a change. A host that could not be created may
 	// be in it and not in hosts_.
 	Lab lab_;

@@ -39,6 +39,7 @@ json describe_place(const Lab &lab, const Plan &plan, std::size_t here)
 		    {"standby", !lab.sm_standby.empty() && plan.place_of.at(kStandbyNode) == here},
 		    {"switches", json::array()},
 		    {"hosts", json::array()},
+		    {"ethernets", json::object()},
 		    {"peers", json::object()},
 		    {"trunks", json::array()}};
 	for (const auto &config : lab.switches)
@@ -47,17 +48,26 @@ json describe_place(const Lab &lab, const Plan &plan, std::size_t here)
 	for (const LabHost &host : lab.hosts)
 		if (plan.place_of.at(host.name) == here)
 			result["hosts"].push_back(host.name);
+	// The ports of the hosts of each Ethernet.
+	for (const LabEthernet &ethernet : lab.ethernets)
+		if (plan.ethernets.at(ethernet.name).contains(here))
+			result["ethernets"][ethernet.name] = json::array();
+	for (const LabAttachment &attachment : lab.attachments)
+		if (plan.place_of.at(attachment.host) == here)
+			result["ethernets"][attachment.network].push_back(attachment.port);
 	for (const PlannedTrunk &trunk : plan.trunks) {
 		if (trunk.listens != here && trunk.connects != here)
 			continue;
 		const bool listens = trunk.listens == here;
 		const LabPlace &peer = plan.places[listens ? trunk.connects : trunk.listens];
 		result["peers"][peer.name] = address_of(peer);
-		result["trunks"].push_back({{"link", lab.links[trunk.link].name()},
-					    {"role", listens ? "listens" : "connects"},
-					    {"peer", peer.name},
-					    {"index", trunk.index},
-					    {"port", port_of(plan, trunk)}});
+		result["trunks"].push_back(
+			{{"link", trunk.name},
+			 {"ethernet", trunk.network.empty() ? json() : json(trunk.network)},
+			 {"role", listens ? "listens" : "connects"},
+			 {"peer", peer.name},
+			 {"index", trunk.index},
+			 {"port", port_of(plan, trunk)}});
 	}
 	return result;
 }
@@ -83,6 +93,10 @@ std::string place_text(const json &place)
 		place.at("standby").get<bool>() ? "  runs the subnet manager on standby" : "");
 	text += names_text(place.at("switches"), "switches");
 	text += names_text(place.at("hosts"), "hosts");
+	json ethernets = json::array();
+	for (const auto &[name, ports] : place.at("ethernets").items())
+		ethernets.push_back(name);
+	text += names_text(ethernets, "Ethernets");
 	const auto &trunks = place.at("trunks");
 	const std::size_t shown = trunks.size() > kMostNames + 1 ? kMostNames : trunks.size();
 	for (std::size_t i = 0; i < shown; ++i) {
@@ -120,8 +134,13 @@ std::string plan_text(const Lab &lab, const Plan &plan, const std::set<std::stri
 	std::string text;
 	for (const auto &place : described.at("places"))
 		text += place_text(place);
-	return text + fmt::format("{} of {} links are trunks between places\n", plan.trunks.size(),
-				  lab.links.size());
+	const auto of_ethernets = std::ranges::count_if(
+		plan.trunks, [](const auto &trunk) { return !trunk.network.empty(); });
+	const auto of_links = std::ssize(plan.trunks) - of_ethernets;
+	text += fmt::format("{} of {} links are trunks between places", of_links, lab.links.size());
+	if (of_ethernets)
+		text += fmt::format("; {} more trunks connect Ethernets", of_ethernets);
+	return text + '\n';
 }
 
 } // namespace weft::weftd

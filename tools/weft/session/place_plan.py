@@ -13,7 +13,8 @@ from lab.errors import LabError
 @dataclasses.dataclass(frozen=True)
 class PlannedPlace:
     """name: of the place; address, port: from the lab file, or None; listening: number of trunks for which it listens; hosts: names of its hosts; manages:
-    it runs the subnet manager, or one on standby; switches: names; trunks: whether it listens, by name."""
+    it runs the subnet manager, or one on standby; switches: names; trunks: whether it listens, by name; ethernets: the ports of its hosts, by the name of
+    the segment."""
 
     name: str
     address: str | None
@@ -23,6 +24,7 @@ class PlannedPlace:
     manages: bool
     switches: frozenset = frozenset()
     trunks: dict = dataclasses.field(default_factory=dict)
+    ethernets: dict = dataclasses.field(default_factory=dict)
 
 
 # The directory of a lab has a directory with the name of each place, among other files.
@@ -43,7 +45,7 @@ def read_plan(text):
                 address, port = found
             trunks = {trunk["link"]: trunk["role"].startswith("listen") for trunk in place["trunks"]}
             places.append(PlannedPlace(place["name"], address, port, sum(trunks.values()), frozenset(place["hosts"]), place.get("subnet_manager") is True or place.get("standby") is True,
-                                       frozenset(place["switches"]), trunks))
+                                       frozenset(place["switches"]), trunks, {name: list(ports) for name, ports in place.get("ethernets", {}).items()}))
         return places
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise LabError(f"the plan of the lab is not understood: {error!r}") from None

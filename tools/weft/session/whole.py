@@ -73,7 +73,7 @@ SHOWN = {
                "armed": COUNTS, "ports": [PORT], "ethernet": Optional(dict)}],
     "switches": [{"name": str, "guid": str, "lid": int, "ports": [PORT]}],
     "links": [LINK],
-    "trunks": [{"name": str, "end": str, "role": str, "address": str, "connected": bool, "peer": Optional(str), "reason": Optional(str), "refusal": Optional(str),
+    "trunks": [{"name": str, "end": str, "role": str, "address": str, "connected": bool, "ethernet": Optional(str), "peer": Optional(str), "reason": Optional(str), "refusal": Optional(str),
                 "connections": int, "refused": int, "violations": int}],
     "subnet_manager": Optional(MANAGER), "subnet_managers": Optional([MANAGER]),
     "lids": Optional({str: [int]}),
@@ -228,6 +228,10 @@ class Topology:
         self.owner = {node: place for place in places for node in (*place.plan.hosts, *place.plan.switches)}
         self.halves = {}        # trunk: [places, of which the first listens]
         for place in places:
+            for segment, ports in place.plan.ethernets.items():
+                # A segment at several places has no owner, but its ports have, and so have the ends of its trunks, as in lan@p1/p2.
+                self.owner[segment] = None if segment in self.owner else place
+                self.owner |= {f"{segment}/{port}": place for port in ports} | {f"{segment}@{place.name}": place}
             for trunk, listens in place.plan.trunks.items():
                 self.halves.setdefault(trunk, []).insert(0 if listens else 1, place)
         self.managers = [place for place in places if place.plan.manages]
@@ -338,8 +342,7 @@ class View:
             for kind in ("hosts", "switches"):
                 merged[kind] += [{**node, "place": place.name} for node in shown[kind] if topology.has(place, node["name"])]
             merged["trunks"] += [{**trunk, "place": place.name} for trunk in shown["trunks"]]
-            for kind in merged["ethernet"]:
-                merged["ethernet"][kind] += shown["ethernet"][kind]
+            merged["ethernet"]["attachments"] += [each for each in shown["ethernet"]["attachments"] if topology.has(place, each["name"])]
             managers += [{**manager, "place": place.name} for manager in shown.get("subnet_managers") or ()]
             lids |= shown.get("lids") or {}
         for host in merged["hosts"]:
@@ -348,6 +351,8 @@ class View:
                 if not port.get("lid") and number < len(known):
                     port["lid"] = known[number]
         merged["links"] = list(self._merge_links({place: shown["links"] for place, shown in results.items()}).values())
+        merged["ethernet"]["links"] = list(self._merge_links({place: shown["ethernet"]["links"] for place, shown in results.items()}).values())
+        merged["ethernet"]["switches"] = self._merge_segments(shown["ethernet"]["switches"] for shown in results.values())
         merged["subnet_managers"] = managers
         merged["subnet_manager"] = next((each for each in managers if each["state"] == "master"), next(iter(managers), None))
         merged["places"] = [{"name": place.name, "host": place.host, "answers": place in results} for place in topology.places]
@@ -368,6 +373,15 @@ class View:
                 elif other is None:
                     merged[name] = {**link, "place": place.name}
         return merged
+
+    @staticmethod
+    def _merge_segments(parts):
+        """Returns the Ethernet segments. Each place that has a part of a segment has learned addresses by itself."""
+        merged = {}
+        for segment in itertools.chain.from_iterable(parts):
+            known = merged.setdefault(segment["name"], segment)
+            merged[segment["name"]] = max(known, segment, key=lambda each: each["addresses"])
+        return list(merged.values())
 
     @staticmethod
     def _merge_halves(first, second):
@@ -424,8 +438,9 @@ class View:
                 mine["ports"] |= {port: values for port, values in theirs["ports"].items() if topology.has(place, port) or topology.stands_in(place, port, results)}
             merged["down"] += [link for link in sample["down"] if link not in merged["down"]]
             merged["guests"] += [guest for guest in sample["guests"] if topology.has(place, guest)]
-            merged["ethernet"]["links"] |= sample["ethernet"]["links"]
-            merged["ethernet"]["attached"] += sample["ethernet"]["attached"]
+            links = merged["ethernet"]["links"]
+            links |= {link: up and links.get(link, True) for link, up in sample["ethernet"]["links"].items()}
+            merged["ethernet"]["attached"] += [link for link in sample["ethernet"]["attached"] if link not in merged["ethernet"]["attached"]]
             if cards:
                 merged["cards"] |= sample.get("cards") or {}
             manager = sample.get("subnet_manager")
@@ -503,7 +518,7 @@ class View:
         if real in self.topology.halves:
             return real, self.topology.halves[real]
         owner = self.topology.owner
-        places = [owner[node] for end in found[0]["ends"] if (node := end.rpartition("/")[0]) in owner]
+        places = [owner[node] for end in found[0]["ends"] if owner.get(node := end.rpartition("/")[0])]
         return real, places[:1] or [self._place_of(found[0]["place"]) if "place" in found[0] else self.topology.places[0]]
 
     def _link(self, request):
@@ -531,7 +546,7 @@ class View:
     def _link_at(self, place, name):
         """Returns a link as a place shows it, or None."""
         found, _ = self._ask({place: {"command": "fabric.show"}})
-        return next((link for shown in found.values() for link in shown["links"] if link["name"] == name), None)
+        return next((link for shown in found.values() for link in shown["links"] + shown["ethernet"]["links"] if link["name"] == name), None)
 
     def _restore_link(self, place, former, settings):
         """Gives a link its former settings again, or its former state if there are no settings; returns whether the place has done it."""
@@ -617,7 +632,7 @@ class View:
         return {"bytes": to_text(data)}
 
     def _is_segment(self, name):
-        """Returns whether a name is that of an Ethernet segment; its links are at one place."""
+        """Returns whether a name is that of an Ethernet segment, whose links may be at several places."""
         return isinstance(name, str) and any(segment["name"] == name for segment in self._show({})["ethernet"]["switches"])
 
     def _capture_progress(self, request):

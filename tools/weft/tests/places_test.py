@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests that one lab file gives the same subnet if one, two or four daemons run the lab.
+"""Tests that one lab file gives the same subnet and the same Ethernet segments if one, two or four daemons run the lab.
 
     places_test.py WEFT WEFTD LIBRARY [TEST...]
 
@@ -15,6 +15,7 @@ import secrets
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -110,7 +111,8 @@ class Daemons:
         return {link["name"] for name in self.directories for link in self.fabric(name)["links"]}
 
 
-class Places(unittest.TestCase):
+class OneLabFile(unittest.TestCase):
+    """Has a lab file and the key of its trunks."""
     maxDiff = None
 
     def setUp(self):
@@ -119,11 +121,6 @@ class Places(unittest.TestCase):
         key.write_bytes(secrets.token_bytes(32))
         key.chmod(0o600)
         self.file = self.folder / "lab.toml"
-        self.nodes = {"weft SM", *(f"s{number}" for number in range(1, SWITCHES + 1)), *(f"h{number}" for number in range(1, HOSTS + 1))}
-
-    def needs_diagnostics(self):
-        if missing := [name for name in ("ibnetdiscover", "ibtracert") if not shutil.which(name, path=SYSTEM)]:
-            self.skipTest(f"not installed: {', '.join(missing)}")
 
     def plan(self, *options):
         return json.loads(subprocess.run([WEFT, "--json", "lab", "plan", str(self.file), *options], capture_output=True, text=True, check=True).stdout)
@@ -137,6 +134,16 @@ class Places(unittest.TestCase):
             if place["name"] in listening:
                 peers += ["--peer", f"{place['name']}=localhost:{free_port(len(place['trunks']))}"]
         return Daemons(self, self.file, [place["name"] for place in plan], lambda name: ("--places", str(count), *peers))
+
+
+class Places(OneLabFile):
+    def setUp(self):
+        super().setUp()
+        self.nodes = {"weft SM", *(f"s{number}" for number in range(1, SWITCHES + 1)), *(f"h{number}" for number in range(1, HOSTS + 1))}
+
+    def needs_diagnostics(self):
+        if missing := [name for name in ("ibnetdiscover", "ibtracert") if not shutil.which(name, path=SYSTEM)]:
+            self.skipTest(f"not installed: {', '.join(missing)}")
 
     def test_one_lab_file_gives_the_same_subnet_on_1_2_and_4_daemons(self):
         self.needs_diagnostics()
@@ -266,6 +273,135 @@ class Places(unittest.TestCase):
         self.assertRegex(text, r"(?m)^4 of 17 links are trunks between places$")
         plan = self.plan("--places", "2", "--place", "p2")
         self.assertEqual([(place["name"], place["hosts"]) for place in plan["places"]], [("p2", ["h5", "h6", "h7", "h8"])])
+
+
+class Nic:
+    """The guest's end of a host's Ethernet socket, which speaks the format of QEMU's `-netdev stream`."""
+
+    def __init__(self, test, directory, host, number):
+        self.mac = bytes([2, 0, 0, 0, 0, number])
+        self.host = host
+        self._data = b""
+        self._socket = test.enterContext(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+        self._socket.connect(str(directory / f"{host}-eth0.sock"))
+        self._socket.setblocking(False)
+        self.frames = []    # that have arrived
+
+    def send(self, to, payload, count=1):
+        frame = to + self.mac + b"\x88\xb5" + payload
+        self._socket.setblocking(True)
+        self._socket.sendall((struct.pack(">I", len(frame)) + frame) * count)
+        self._socket.setblocking(False)
+
+    def received(self):
+        """Returns the payloads of the frames that have arrived so far."""
+        with contextlib.suppress(BlockingIOError):
+            while data := self._socket.recv(1 << 20):
+                self._data += data
+        while len(self._data) >= 4 and len(self._data) >= 4 + (size := struct.unpack_from(">I", self._data)[0]):
+            self.frames.append(self._data[18:4 + size])
+            self._data = self._data[4 + size:]
+        return self.frames
+
+
+BROADCAST = b"\xff" * 6
+ETHERNET_HOSTS = 4
+ETHERNET_LAB = "\n".join(['name = "lan"', 'trunk-key-file = "trunk.key"', "[sm]", "enabled = false", '[[ethernet]]\nname = "lan"',
+                          *(f'[[host]]\nname = "h{number}"\nethernet = "lan"' for number in range(1, ETHERNET_HOSTS + 1)), ""])
+
+
+class EthernetPlaces(OneLabFile):
+    """A segment whose hosts are at several places."""
+
+    def start(self, count):
+        self.file.write_text(ETHERNET_LAB)
+        daemons = self.divided(count) if count > 1 else Daemons(self, self.file)
+        if count > 1:
+            daemon.await_that("the trunks to be connected", lambda: self.connected(daemons, count))
+        nics = [Nic(self, daemons.hosts[f"h{number}"], f"h{number}", number) for number in range(1, ETHERNET_HOSTS + 1)]
+        daemon.await_that("the guests to be connected", lambda: all(attachment["guest"] for name in daemons.directories
+                                                                      for attachment in daemons.fabric(name)["ethernet"]["attachments"]))
+        return daemons, nics
+
+    @staticmethod
+    def connected(daemons, count):
+        trunks = [trunk for name in daemons.directories for trunk in daemons.fabric(name)["trunks"]]
+        return len(trunks) == count * (count - 1) and all(trunk["connected"] and trunk["ethernet"] == "lan" for trunk in trunks)
+
+    @staticmethod
+    def await_frames(nics, expected):
+        """Waits for {nic: payloads}; the order of those of different senders does not matter."""
+        daemon.await_that("the frames to arrive", lambda: all(len(nic.received()) >= len(expected[nic]) for nic in nics))
+        for nic in nics:
+            assert sorted(nic.received()) == sorted(expected[nic]), (nic.host, nic.frames, expected[nic])
+
+    def test_frames_arrive_once_at_each_host_on_1_2_and_4_daemons(self):
+        names = None
+        for count in (1, 2, 4):
+            with self.subTest(count=count):
+                daemons, nics = self.start(count)
+                self.assertEqual(len(set(daemons.hosts.values())), count)
+                expected = {nic: [] for nic in nics}
+                for sender in nics:
+                    sender.send(BROADCAST, sender.mac)
+                    for nic in nics:
+                        if nic is not sender:
+                            expected[nic].append(sender.mac)
+                    self.await_frames(nics, expected)
+                # All addresses are known now, so that nobody else gets these.
+                for sender in nics:
+                    for nic in nics:
+                        if nic is not sender:
+                            nic_payload = b"to " + nic.mac + sender.mac + bytes(8000)
+                            sender.send(nic.mac, nic_payload)
+                            expected[nic].append(nic_payload)
+                self.await_frames(nics, expected)
+                shown = [daemons.fabric(name)["ethernet"] for name in daemons.directories]
+                self.assertEqual([switch["addresses"] for each in shown for switch in each["switches"]], [ETHERNET_HOSTS] * count)
+                links = {link["name"] for each in shown for link in each["links"] if "@" not in link["name"]}
+                self.assertEqual(links, names := names or links)
+
+    def test_lost_daemon_is_forgotten_and_reachable_again_when_it_returns(self):
+        daemons, nics = self.start(2)
+        one, _, three, _ = nics
+        here, = (name for name, directory in daemons.directories.items() if directory == daemons.hosts["h1"])
+        there, = (name for name, directory in daemons.directories.items() if directory == daemons.hosts["h3"])
+        three.send(BROADCAST, b"1")
+        daemon.await_that("a frame", one.received)
+
+        def addresses():
+            return daemons.fabric(here)["ethernet"]["switches"][0]["addresses"]
+
+        self.assertEqual(addresses(), 1)
+        daemons.kill(there)
+        daemon.await_that("the address to be forgotten", lambda: addresses() == 0)
+        self.assertIn("not connected", daemons.weft(daemons.directories[here], "fabric", "show"))
+        for socket_file in daemons.directories[there].glob("*.sock"):
+            socket_file.unlink()
+        daemons.start(there)
+        daemon.await_that("the trunk to be connected again", lambda: self.connected(daemons, 2))
+        three = Nic(self, daemons.hosts["h3"], "h3", 3)
+        daemon.await_that("the guest to be connected", lambda: any(each["guest"] for each in daemons.fabric(there)["ethernet"]["attachments"]))
+        one.send(three.mac, b"2")
+        daemon.await_that("a frame", lambda: three.received() == [b"2"])
+
+    def test_trunk_of_an_ethernet_segment_can_be_pulled_and_has_counters(self):
+        daemons, (one, _, three, _) = self.start(2)
+        here = daemons.hosts["h1"]
+        link = "lan@p1/p2-lan@p2/p1"
+        daemons.weft(here, "link", "down", link)
+        one.send(BROADCAST, b"lost")
+
+        def counters():
+            return json.loads(daemons.weft(here, "--json", "counters", link))
+
+        daemon.await_that("the frame to be dropped", lambda: counters()["lan@p1/p2"]["xmit_discards"] == 1)
+        daemons.weft(here, "link", "up", "lan@p1/p2")
+        one.send(BROADCAST, b"arrives")
+        daemon.await_that("a frame", lambda: three.received())
+        self.assertEqual(three.received(), [b"arrives"])
+        self.assertEqual((counters()["lan@p1/p2"]["xmit_frames"], counters()["lan@p2/p1"]["rcv_frames"]), (1, 1))
+        self.assertRegex(daemons.weft(here, "fabric", "show"), r"(?m)^link +lan@p1/p2-lan@p2/p1 +up +Ethernet$")
 
 
 if __name__ == "__main__":

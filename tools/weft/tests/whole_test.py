@@ -88,7 +88,7 @@ class Place:
     def __init__(self, name, hosts, switches, **answers):
         self.connections = []
         self.name, self.host, self.remote_logs = name, f"n{name}", "/logs"
-        self.plan = types.SimpleNamespace(hosts=hosts, switches=switches, trunks={}, manages=False)
+        self.plan = types.SimpleNamespace(hosts=hosts, switches=switches, trunks={}, ethernets={}, manages=False)
         self._answers = {command.replace("_", "."): answer for command, answer in answers.items()}
 
     def label(self):

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <set>
 #include <thread>
 #include <utility>
@@ -189,6 +190,74 @@ TEST_F(RunningPart, ApplyingALabFileUpdatesThePartOfTheLabThatThisDaemonRuns)
 		    Contains("+ switch s2"));
 	EXPECT_THAT(links(), ElementsAre("h2/1-s2/1", "h3/1-s3/1", "s1/36-s2/35", "s2/36-s3/35",
 					 "s3/36-s1/35"));
+}
+
+// The trunk of a segment whose hosts are at two places.
+TEST_F(RunningPart, EthernetTrunkIsShownAndChangedLikeOtherTrunks)
+{
+	const auto on_ethernet = [](const std::string &lab, const char *host) {
+		return replaced(lab, fmt::format("name = \"{}\"", host),
+				fmt::format("name = \"{}\"\nethernet = \"lan\"", host));
+	};
+	const auto at_b = on_ethernet(text(), "h3") + "[[ethernet]]\nname = \"lan\"\n",
+		   both = on_ethernet(at_b, "h1");
+	EXPECT_THAT(apply(both)["result"]["changes"],
+		    ElementsAre("+ trunk lan@a/b-lan@b/a", "+ Ethernet lan",
+				"+ h3/eth0 on Ethernet lan"));
+	const json shown = ask({{"command", "fabric.show"}})["result"];
+	EXPECT_EQ(shown["trunks"][2]["name"], "lan@a/b-lan@b/a");
+	EXPECT_EQ(shown["trunks"][2]["end"], "lan@a/b");
+	EXPECT_EQ(shown["trunks"][2]["ethernet"], "lan");
+	EXPECT_EQ(shown["trunks"][0]["ethernet"], json());
+	EXPECT_EQ(shown["ethernet"]["attachments"].size(), 1u);
+	EXPECT_EQ(shown["ethernet"]["links"][0]["name"], "h3/eth0-lan/2");
+	EXPECT_EQ(shown["ethernet"]["links"][1]["name"], "lan@a/b-lan@b/a");
+	const json sample = ask({{"command", "fabric.sample"}})["result"]["ethernet"];
+	EXPECT_TRUE(sample["ports"].contains("lan@b/a"));
+	EXPECT_THAT(sample["attached"], IsEmpty());
+	for (const char *const name : {"lan@b/a", "lan@a/b", "lan@a/b-lan@b/a"}) {
+		const json set = ask({{"command", "link.set"},
+				      {"link", name},
+				      {"settings", {{"delay", "1ms"}}}})["result"];
+		EXPECT_EQ(set["settings"]["delay"], "1ms");
+		EXPECT_THAT(apply(both)["result"]["changes"],
+			    ElementsAre("~ trunk lan@a/b-lan@b/a: delay 1ms -> 0ms"));
+	}
+	EXPECT_EQ(ask({{"command", "counters"}, {"port", "lan@b/a"}})["result"].size(), 1u);
+	EXPECT_THAT(
+		apply(on_ethernet(both, "h2"))["result"]["changes"],
+		ElementsAre(HasSubstr("~ trunk lan@a/b-lan@b/a: hosts at the other place 1 -> 2")));
+	EXPECT_THAT(apply(at_b)["result"]["changes"], ElementsAre("- trunk lan@a/b-lan@b/a"));
+	EXPECT_EQ(ask({{"command", "fabric.show"}})["result"]["ethernet"]["links"].size(), 1u);
+	EXPECT_THAT(apply(text())["result"]["changes"],
+		    ElementsAre("- Ethernet lan", "- h3/eth0 on Ethernet lan"));
+}
+
+// A trunk that cannot be started does not remain in the lab.
+TEST_F(RunningLab, EthernetTrunkWhoseTcpPortIsInUseIsReportedAndCanBeAppliedAgain)
+{
+	std::optional busy = trunk::Address::parse("127.0.0.1:0").listen(1);
+	const auto address = trunk::Address::local(busy->get());
+	const std::string text = replaced(replaced(two_places(), "192.0.2.1", address.text()),
+					  "192.0.2.2:5000", "127.0.0.1:1");
+	std::string lan = "name = \"ring\"\ntrunk-key-file = \"trunk.key\"\n[sm]\nenabled = "
+			  "false\n[[ethernet]]\nname = \"lan\"\n" +
+			  text.substr(text.find("[[place]]"));
+	for (const char *const place : {"a", "b"})
+		lan += fmt::format("[[host]]\nname = \"h{0}\"\nplace = \"{0}\"\nmodel = "
+				   "\"example\"\nethernet = \"lan\"\n",
+				   place);
+	const Lab part = part_of(parse_here(lan), {"a", {}, ""});
+	Lab without = part;
+	without.trunks.clear();
+	LabRuntime runtime(without, directory_);
+	EXPECT_THROW(runtime.apply(part), LabError);
+	EXPECT_THAT(runtime.lab().trunks, IsEmpty());
+	EXPECT_EQ(runtime.ethernet().state().attachments.size(), 1u);
+	busy.reset();
+	runtime.apply(part);
+	EXPECT_EQ(runtime.trunks().size(), 1u);
+	EXPECT_EQ(runtime.ethernet().state().attachments.size(), 2u);
 }
 
 // A daemon without the M_Key of an untrusted host cannot configure it. The host is at another

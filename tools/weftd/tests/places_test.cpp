@@ -292,19 +292,95 @@ ends = ["follows-host", "at-b"]
 	EXPECT_THAT(part(text, "a").attachments, IsEmpty());
 }
 
-TEST(Places, EthernetSegmentAcrossSeveralDaemonsIsRefused)
+// The lab of two places with an Ethernet for the three hosts.
+std::string with_ethernet()
 {
 	std::string text = two_places();
-	for (const char *const host : {"h1", "h3"})
+	for (const char *const host : {"h1", "h2", "h3"})
 		text = replaced(text, fmt::format("name = \"{}\"", host),
 				fmt::format("name = \"{}\"\nethernet = \"lan\"", host));
-	text += "[[ethernet]]\nname = \"lan\"\n";
-	EXPECT_EQ(refusal_of(text), "") << "one daemon can run it";
+	return text + "[[ethernet]]\nname = \"lan\"\n[[ethernet]]\nname = \"empty\"\n";
+}
+
+TEST(Places, EthernetSegmentWithHostsOnTwoDaemonsIsConnectedByATrunk)
+{
+	const Lab whole = parse(with_ethernet()), a = part(with_ethernet(), "a"),
+		  b = part(with_ethernet(), "b");
+	EXPECT_THAT(whole.trunks, IsEmpty());
+	EXPECT_THAT(names(a.ethernets), ElementsAre("lan", "empty"));
+	EXPECT_THAT(names(b.ethernets), ElementsAre("lan"));
+	ASSERT_EQ(a.attachments.size(), 2u);
+	ASSERT_EQ(b.attachments.size(), 1u);
+	// The port numbers are those of the whole lab.
+	EXPECT_EQ(a.attachments[1].port, 2u);
+	EXPECT_EQ(b.attachments[0].port, 3u);
+	for (const Lab *lab : {&a, &b}) {
+		EXPECT_THAT(names(lab->trunks),
+			    ElementsAre("s2/36-s3/35", "s3/36-s1/35", "lan@a/b-lan@b/a"));
+		const LabTrunk &trunk = lab->trunks[2];
+		EXPECT_EQ(trunk.address.text(), "192.0.2.1:7472");
+		EXPECT_EQ(trunk.role, lab == &a ? trunk::Role::listens : trunk::Role::connects);
+		EXPECT_EQ(trunk.key_file, "trunk.key");
+		EXPECT_EQ(trunk.ethernet->network, "lan");
+	}
+	const auto &near = a.trunks[2].ethernet->config, &far = b.trunks[2].ethernet->config;
+	EXPECT_EQ(near.near, "lan@a/b");
+	EXPECT_EQ(near.far, "lan@b/a");
+	EXPECT_EQ(far.near, near.far);
+	EXPECT_EQ(far.far, near.near);
+	EXPECT_TRUE(near.near_is_first);
+	EXPECT_FALSE(far.near_is_first);
+	// The numbers of hosts at the other place.
+	EXPECT_EQ(near.hosts, 1u);
+	EXPECT_EQ(far.hosts, 2u);
+	EXPECT_THAT(refusal([] {
+			    part(replaced(with_ethernet(), "trunk-key-file = \"trunk.key\"", ""),
+				 "a");
+		    }),
+		    HasSubstr("the lab needs a trunk-key-file"));
+}
+
+// A full mesh between the places that have hosts of the segment.
+TEST(Places, EachPairOfDaemonsWithHostsOfAnEthernetSegmentHasATrunk)
+{
+	std::string text = "name = \"big\"\n[[ethernet]]\nname = \"lan\"\n[sm]\nenabled = false\n";
+	for (unsigned number = 1; number <= 100; ++number)
+		text += fmt::format("[[host]]\nname = \"h{}\"\nmodel = \"example\"\n{}", number,
+				    number % 2 ? "ethernet = \"lan\"\n" : "");
+	const Lab lab = parse(text);
+	const Plan plan = make_plan(lab, {kMostPlaces, {}});
+	// Hosts without other links are spread evenly.
+	EXPECT_EQ(plan.ethernets.at("lan").size(), 50u);
+	EXPECT_EQ(plan.trunks.size(), 50u * 49 / 2);
+	const Plan three = make_plan(lab, {3, {}});
+	EXPECT_THAT(three.ethernets.at("lan"),
+		    ElementsAre(::testing::Pair(0, 17), ::testing::Pair(1, 17),
+				::testing::Pair(2, 16)));
+	std::vector<std::string> trunks;
+	for (const PlannedTrunk &trunk : three.trunks)
+		trunks.push_back(fmt::format("{} {} {}", trunk.name, trunk.listens, trunk.index));
+	EXPECT_THAT(trunks, ElementsAre("lan@p1/p2-lan@p2/p1 0 0", "lan@p1/p3-lan@p3/p1 0 1",
+					"lan@p2/p3-lan@p3/p2 1 0"));
 	EXPECT_THAT(
-		refusal_of_plan(text),
-		AllOf(StartsWith("lab.toml:"),
-		      HasSubstr(
-			      "host 'h3' is at place 'b', but its Ethernet 'lan' is at place 'a'")));
+		plan_text(lab, three, {"p2"}),
+		AllOf(HasSubstr("    Ethernets (1): lan\n"),
+		      HasSubstr("trunk lan@p1/p2-lan@p2/p1          connects to p1 at port 7470\n"),
+		      HasSubstr("0 of 0 links are trunks between places; 3 more trunks connect "
+				"Ethernets\n")));
+}
+
+TEST(Places, PortsOfAnEthernetSegmentKeepTheirNumbersWhenTheLabFileChanges)
+{
+	const Lab before = parse(with_ethernet());
+	const auto changed =
+		replaced(with_ethernet(), "[[host]]\nname = \"h1\"\nethernet = \"lan\"",
+			 "[[host]]\nname = \"h0\"\nethernet = \"lan\"\n[[host]]\nname = "
+			 "\"h1\"\n");
+	const Lab after = parse_lab(changed, "lab.toml", "", &before);
+	std::map<std::string, unsigned> ports;
+	for (const LabAttachment &attachment : after.attachments)
+		ports[attachment.host] = attachment.port;
+	EXPECT_EQ(ports, (std::map<std::string, unsigned>{{"h0", 1}, {"h2", 2}, {"h3", 3}}));
 }
 
 TEST(Places, LabFileWithoutThePlacesAddressNameOrTrunkKeyThatAPlanNeedsIsRefused)
@@ -445,9 +521,9 @@ TEST(Places, PlanOfALabIsDescribedAsJsonAndAsText)
 		b,
 		json::parse(
 			R"({"name": "b", "address": "192.0.2.2:5000", "subnet_manager": false, "standby": false,
-		"switches": ["s3"], "hosts": ["h3"], "peers": {"a": "192.0.2.1"}, "trunks": [
-		{"link": "s2/36-s3/35", "role": "connects", "peer": "a", "index": 0, "port": null},
-		{"link": "s3/36-s1/35", "role": "connects", "peer": "a", "index": 1, "port": null}]})"));
+		"switches": ["s3"], "hosts": ["h3"], "ethernets": {}, "peers": {"a": "192.0.2.1"}, "trunks": [
+		{"link": "s2/36-s3/35", "ethernet": null, "role": "connects", "peer": "a", "index": 0, "port": null},
+		{"link": "s3/36-s1/35", "ethernet": null, "role": "connects", "peer": "a", "index": 1, "port": null}]})"));
 	const Lab with_port = parse(replaced(two_places(), "192.0.2.1", "192.0.2.1:6000"));
 	const json a = describe(with_port, make_plan(with_port, {}), {"a"})["places"][0];
 	EXPECT_EQ(a["address"], "192.0.2.1:6000");

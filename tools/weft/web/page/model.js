@@ -29,6 +29,8 @@ const isEmpty = ({ ends }) => ends.map((end) => state.hosts.get(nodeOf(end))).so
 function linkState(link, down, pulled) {
   if (pulled) return 'down';
   // The server counts an Ethernet link without a guest as down. A card of an Ethernet is attached even if no guest has it.
+  // A trunk between two parts of a segment, as in lan@p1/p2, has no guest.
+  if (link.ethernet && link.name.includes('@')) return down.has(link.name) ? 'polling' : 'up';
   if (link.ethernet) return down.has(link.name) || (link.card && isEmpty(link)) ? 'no guest' : 'up';
   return !down.has(link.name) ? 'up' : isEmpty(link) ? 'no guest' : 'polling';
 }
