@@ -65,7 +65,7 @@ class Guest:
     vfio_user   sockets of vfio-user servers, one device each, behind a PCIe root port each; they must be listening
     spare_ports empty root ports, for plug()
     share       a host folder that the guest sees as /share, read and write; it can make no file there set-user-ID (no_setuid.py)
-    netdevs     virtio-net devices: values of QEMU's -netdev without id ("user", "dgram,…")
+    netdevs     virtio-net devices: values of QEMU's -netdev without id ("user", "dgram,…"), each alone or with a MAC address in a tuple
     append      more words for the kernel's command line; qemu_args: more of QEMU's options
     icount      the guest has one CPU, and each instruction takes one nanosecond. An idle guest's clock jumps to its next timer. With "sleep" it
                 advances with the host's clock instead; a guest that waits for another one needs that

@@ -117,6 +117,7 @@ def options(guest, agent_fd, monitor_fd):
                  "-device", "virtio-9p-pci,fsdev=share,mount_tag=share"]
     for number, netdev in enumerate(guest.netdevs):
         serial = next(_nics)
-        mac = f"52:54:{os.getpid() >> 8 & 255:02x}:{os.getpid() & 255:02x}:{serial >> 8 & 255:02x}:{serial & 255:02x}"
+        netdev, mac = netdev if isinstance(netdev, tuple) else (
+            netdev, f"52:54:{os.getpid() >> 8 & 255:02x}:{os.getpid() & 255:02x}:{serial >> 8 & 255:02x}:{serial & 255:02x}")
         argv += ["-netdev", f"{netdev},id=net{number}", "-device", f"virtio-net-pci,netdev=net{number},mac={mac},romfile="]
     return argv + guest.qemu_args

@@ -294,6 +294,11 @@ class LeftRemoval:
     seconds: int
 
 
+def mac_of(number):
+    """Returns the Ethernet address of the guest with this number. It is the same whichever host of the lab runs the guest, and no other guest has it."""
+    return f"52:54:00:77:{number >> 8:02x}:{number & 255:02x}"
+
+
 def address_of(number, network=IPOIB_NETWORK):
     """Returns the address of the guest with this number, from 1 on, in one of the networks. None ends in 0 or 255."""
     return f"{network}.{(number - 1) // ADDRESSES_OF_BYTE}.{(number - 1) % ADDRESSES_OF_BYTE + 1}"
@@ -788,7 +793,7 @@ class Lab:
             quickly = (WITHOUT_ZEROING,) if own or host["model"] != "mthca" else ()
             early = (EARLY_DRIVER.format(model=host["model"]),) if not own and image.EARLY + host["model"] in image.BOOT_MODULES else ()
             append = " ".join((*quickly, *early, append))
-        netdevs = [ethernet_netdev(host["ethernet"]["socket"])] if "socket" in host.get("ethernet", {}) else []
+        netdevs = [(ethernet_netdev(host["ethernet"]["socket"]), mac_of(host["number"]))] if "socket" in host.get("ethernet", {}) else []
         return Guest(host["name"], kernel=plan.kernel, netdevs=netdevs, cpus=settings.cpus, memory=f"{settings.mebibytes()}M", share=settings.share, append=append,
                      cards=[host["socket"]], log=self.logs / f"{host['name']}.log", bounded_log=True)
 

@@ -2,6 +2,7 @@
 """Tests `weft run` and `weft lab` over several hosts with guests. One computer simulates all hosts. A host is either a
 directory, and a script replaces ssh; or it is a network namespace with an sshd of its own (cluster.py)."""
 import contextlib
+import json
 import os
 import pathlib
 import shlex
@@ -34,20 +35,21 @@ def _processes(folder):
     return found
 
 
-def _lab_file(places):
-    """Returns a lab of a row of switches, one at each place, with one guest each: node1 at place a, node2 at place b, and so on."""
-    lines = ['name = "a row of places"']
+def _lab_file(places, ethernet=False):
+    """Returns a lab of a row of switches, one at each place, with one guest each: node1 at place a, node2 at place b, and so on. ethernet: the guests
+    are on one Ethernet segment, too."""
+    lines = ['name = "a row of places"', *(['[[ethernet]]\nname = "lan"'] if ethernet else [])]
     for number, place in enumerate(places, 1):
-        lines += [f'[[place]]\nname = "{place}"\n[[switch]]\nname = "s{number}"\nplace = "{place}"\n[[host]]\nname = "node{number}"']
+        lines += [f'[[place]]\nname = "{place}"\n[[switch]]\nname = "s{number}"\nplace = "{place}"\n[[host]]\nname = "node{number}"' + ('\nethernet = "lan"' if ethernet else "")]
         lines += [f'[[link]]\nends = ["{end}", "s{number}"]' for end in (f"node{number}", f"s{number - 1}") if end != "s0"]
     return "\n".join(lines) + "\n"
 
 
-def _hosts(lab, count):
+def _hosts(lab, count, **options):
     """Returns the directory with those of the hosts, and the options of `weft run` and `weft lab up` for them."""
     folder = lab.socket_path("x").parent    # the paths of sockets are short
     file, ssh, hosts = lab.directory / "lab.toml", lab.directory / "ssh", lab.directory / "hosts.txt"
-    file.write_text(_lab_file(PLACES[:count]))
+    file.write_text(_lab_file(PLACES[:count], **options))
     ssh.write_text(SSH.format(folder=folder))
     ssh.chmod(0o755)
     hosts.write_text("".join(f"host-{place} 127.0.0.1\n" for place in PLACES[:count]))
@@ -84,6 +86,36 @@ def guests_on_two_hosts_ping_each_other(lab):
     assert not _processes(folder)
     assert {"node1.log", "node2.log", "a/weftd.log", "b/weftd.log"} <= {str(path.relative_to(logs)) for path in logs.rglob("*") if path.is_file()}
     assert not [path for host in ("host-a", "host-b") for path in os.listdir(folder / host)]
+
+
+@test(kernels=(), also=("stock",), timeout=600)
+def guests_on_three_hosts_ping_each_other_through_an_ethernet_segment(lab):
+    """Each host runs one guest. Three trunks connect the parts of the segment, and the guests' addresses are those of their positions in the lab file."""
+    folder, options = _hosts(lab, 3, ethernet=True)
+    directory, program = folder / "lab", lab.program("weft")
+
+    def weft(*words):
+        done = subprocess.run([program, "--socket-dir", directory, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    weft("lab", "up", *options, "--logs", lab.directory / "logs")
+    for number in (1, 2, 3):
+        for other in {1, 2, 3} - {number}:
+            text = weft("lab", "shell", f"node{number}", "ping -c 20 -i 0.05 -s 8000 -W 20 10.2.0.%d; ip neighbour show dev eth0" % other)
+            assert "20 received, 0% packet loss" in text and f"10.2.0.{other} lladdr 52:54:00:77:00:0{other} " in text, text
+            assert "duplicates" not in text, text
+    trunks = [trunk for trunk in json.loads(weft("--json", "fabric", "show"))["trunks"] if trunk["ethernet"] == "lan"]
+    assert len(trunks) == 6 and all(trunk["connected"] for trunk in trunks), trunks
+    # A pulled trunk separates only two of the hosts.
+    weft("link", "down", "lan@a/b-lan@b/a")
+    assert "100% packet loss" in weft("lab", "shell", "node1", "ping -c 3 -W 1 10.2.0.2; true")
+    assert " 0% packet loss" in weft("lab", "shell", "node1", "ping -c 3 -W 20 10.2.0.3")
+    weft("link", "up", "lan@a/b-lan@b/a")
+    assert " 0% packet loss" in weft("lab", "shell", "node1", "ping -c 3 -W 20 10.2.0.2")
+    weft("lab", "check")
+    weft("lab", "down")
+    assert not _processes(folder)
 
 
 @test(kernels=(), also=("um-debug",), timeout=180)
