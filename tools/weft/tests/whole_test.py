@@ -160,6 +160,51 @@ class UntrustedDaemon(unittest.TestCase):
         for setting in ("delay", "loss", "cm_loss", "cm_duplication", "cm_lateness", "cm_delay", "cm_corruption"):
             self.assertTrue(self.ask(places, command="link.set", link=link["name"], settings={setting: "1%"})["ok"], setting)
 
+    def ethernet_places(self):
+        """Returns two places with a segment for one host each. Each place has a half of the trunk between them."""
+        name = "lan@a/b-lan@b/a"
+        half = {"name": name, "ends": name.split("-"), "up": True, "settings": {"state": "up", "delay": "0ms"}}
+        places = []
+        for number, (place, up, delay) in enumerate((("a", True, "5ms"), ("b", False, "0ms")), 1):
+            ends = [f"h{number}/eth0", f"lan/{number}"]
+            link = {"name": "-".join(ends), "ends": ends, "up": True, "settings": {}}
+            shown = {"switches": [{"name": "lan", "addresses": 3 * number}], "attachments": [{"name": ends[0], "guest": True, "socket": "x"}],
+                     "links": [link, half | {"up": up, "settings": {"state": "up" if up else "down", "delay": delay}}]}
+            counts = {port: self.COUNTS for port in (*ends, *half["ends"])}
+            sample = {"columns": ["xmit_frames"], "ports": {port: [number] for port in counts}, "links": {link["name"]: True, name: up}, "attached": [name]}
+            places.append(Place(place, [f"h{number}"], [], counters=counts, link_down=half, link_set=half, fabric_show=SHOWN | {"ethernet": shown},
+                                fabric_sample=sample_of("h", 1, ports={}, cards={}, ethernet=sample)))
+            places[-1].plan.ethernets = {"lan": [number]}
+            places[-1].plan.trunks = {name: place == "a"}
+        return name, places
+
+    def test_segment_and_its_trunks_at_two_daemons_are_shown_once(self):
+        name, places = self.ethernet_places()
+        shown = self.ask(places, command="fabric.show")["result"]["ethernet"]
+        self.assertEqual(shown["switches"], [{"name": "lan", "addresses": 6}])
+        self.assertEqual([each["name"] for each in shown["attachments"]], ["h1/eth0", "h2/eth0"])
+        links = {link["name"]: link for link in shown["links"]}
+        self.assertEqual(sorted(links), ["h1/eth0-lan/1", "h2/eth0-lan/2", name])
+        # The half of the place that listens has the faults, and both must be up.
+        self.assertEqual((links[name]["up"], links[name]["settings"]), (False, {"state": "down", "delay": "5ms"}))
+        sample = self.ask(places, command="fabric.sample")["result"]["ethernet"]
+        self.assertEqual(sample["ports"], {"h1/eth0": [1], "lan/1": [1], "lan@a/b": [1], "h2/eth0": [2], "lan/2": [2], "lan@b/a": [2]})
+        self.assertEqual((sample["links"][name], sample["attached"]), (False, [name]))
+        for link in (name, "lan@b/a"):
+            for place in places:
+                place.connections.clear()
+            self.assertTrue(self.ask(places, command="link.down", link=link)["ok"])
+            self.assertTrue(self.ask(places, command="link.set", link=link, settings={"delay": "1ms"})["ok"])
+            asked = [[request["command"] for connection in place.connections for request in connection.requests if request["command"].startswith("link")] for place in places]
+            self.assertEqual(asked, [["link.down", "link.set"], ["link.down"]])
+
+    def test_counters_that_a_daemon_sends_for_ports_of_a_segment_at_another_daemon_are_ignored(self):
+        _, places = self.ethernet_places()
+        forged = {port: {"xmit_packets": 9} for port in ("h1/eth0", "lan/1", "lan/7", "lan@a/b", "lan@b/a")}
+        places[1]._answers["counters"] = forged
+        counters = self.ask(places, command="counters")["result"]
+        self.assertEqual(counters, {"h1/eth0": self.COUNTS, "lan/1": self.COUNTS, "lan@a/b": self.COUNTS, "lan@b/a": {"xmit_packets": 9}})
+
     def test_size_limit_of_a_capture_is_reported_to_remote_clients(self):
         places = [Place("a", ["h1"], ["s1"], capture_start={"links": ["x"]}, capture_stop={"packets": 3, "full": True})]
         places[0].fetch = lambda *_, **__: None
