@@ -550,6 +550,17 @@ class GuestCommandLine(unittest.TestCase):
             lab._make_guest(labs.Plan(host, settings, types.SimpleNamespace(), None))
         return guest.call_args.kwargs["append"].split()
 
+    def test_mac_address_of_a_guest_depends_only_on_the_number_of_its_host(self):
+        """Guests on different hosts of a lab are on the same Ethernet segment."""
+        lab = labs.Lab(pathlib.Path("/none"), pathlib.Path("/none"), None, None, GuestSettings(), True, lambda _: None)
+        addresses = []
+        for number in (1, 2, 8192):
+            host = {"name": f"h{number}", "number": number, "model": "mlx4", "socket": "/none/card", "ethernet": {"socket": "/none/eth0"}}
+            with unittest.mock.patch.object(labs, "Guest") as guest:
+                lab._make_guest(labs.Plan(host, GuestSettings(), types.SimpleNamespace(), None))
+            addresses += [mac for _, mac in guest.call_args.kwargs["netdevs"]]
+        self.assertEqual(addresses, ["52:54:00:77:00:01", "52:54:00:77:00:02", "52:54:00:77:20:00"])
+
     def test_mlx4_core_is_loaded_early_in_guests_with_its_card(self):
         self.assertIn("weft.early=mlx4", self.words("mlx4"))
 
