@@ -109,7 +109,9 @@ TEST_F(EthernetChannel, ReaderThatTakesFramesDeterminesWhenTheSenderHasRoom)
 	while (reader.take())
 		taken++;
 	EXPECT_EQ(taken, most);
-	other.port.send(some_frame(2));
+	for (std::size_t i = 0; i < most; ++i)
+		other.port.send(some_frame(2, 1000));
+	EXPECT_EQ(place.port().counters.rcv_discards, 1u);
 	EXPECT_EQ(reader.take()->back(), 2);
 }
 
