@@ -245,8 +245,9 @@ void make_ethernet_frames(std::span<const std::byte> input, Take &&take)
 		const std::size_t size = (fields.size[0] << 8 | fields.size[1]) % 10000;
 		Buffer body(size);
 		std::ranges::fill(body, std::byte{});
-		std::memcpy(body.data(), fields.addresses,
-			    std::min(size, sizeof(fields.addresses)));
+		std::ranges::copy(std::as_bytes(std::span(fields.addresses))
+					  .first(std::min(size, sizeof(fields.addresses))),
+				  body.begin());
 		if ((fields.local & 1) != 0 && size >= ethernet::kLeastFrame)
 			std::memcpy(body.data() + 6,
 				    Segment::frame_from(Segment::kLocal)->data() + 6, 6);
