@@ -2,13 +2,16 @@
 // Measures how fast a switch forwards packets, and how many instructions a packet costs.
 //
 //   switch_bench rate THREADS
+//   switch_bench shared THREADS
 //   switch_bench count
 //
-// With "rate", THREADS threads send packets at the same time, each to a different output port. The
-// program prints "packets": how many packets per second all threads together have sent. With
-// "count", one thread sends packets. The program prints how many user-space instructions a packet
-// takes ("instructions"), and how many of them are atomic ("atomics"). A packet is sent, forwarded,
-// received and destroyed. Its payload has 64 bytes, which are not copied.
+// With "rate", THREADS threads send packets at the same time, each to a different output port. With
+// "shared", they all send to the same output port. The program prints "packets": how many packets
+// per second all threads together have sent; and "cpu": the CPU time of a packet in nanoseconds,
+// which depends less on other load of the host. With "count", one thread sends packets. The program
+// prints how many user-space instructions a packet takes ("instructions"), and how many of them are
+// atomic ("atomics"). A packet is sent, forwarded, received and destroyed. Its payload has 64
+// bytes, which are not copied.
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -16,6 +19,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <functional>
 #include <memory>
 #include <string>
@@ -60,17 +64,11 @@ public:
 	Drain(const Drain &) = delete;
 	Drain &operator=(const Drain &) = delete;
 
-	void receive(Packet &&packet) override
-	{
-		const Packet received(std::move(packet));
-		count_.store(count_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-	}
+	void receive(Packet &&packet) override { const Packet received(std::move(packet)); }
 	void link_changed(bool) override {}
-	unsigned long count() const { return count_.load(std::memory_order_relaxed); }
 
 private:
 	Port &port_;
-	std::atomic<unsigned long> count_ = 0; // written by one thread
 };
 
 // A switch with a subnet manager and pairs of ports: what the first of a pair sends arrives at the
@@ -109,20 +107,24 @@ public:
 			}
 	}
 
-	void send(unsigned pair)
+	// Sends from the first port of a pair to the second one of a pair.
+	void send(unsigned from, unsigned to)
 	{
 		packet::Headers headers;
-		headers.lrh.slid = lid(2 * pair);
-		headers.lrh.dlid = lid(2 * pair + 1);
+		headers.lrh.slid = lid(2 * from);
+		headers.lrh.dlid = lid(2 * to + 1);
 		headers.bth.opcode = ib::opcode_ud_send_only;
 		headers.bth.pkey = ib::pkey_default_full;
 		Payload payload;
 		payload.append({bytes_.data(), static_cast<std::uint32_t>(bytes_.size()), nullptr});
 		Packet packet = std::move(*Packet::make(headers, std::move(payload)));
-		if (ports_[2 * pair]->send(packet) != Sent::done)
-			std::abort();
+		while (ports_[2 * from]->send(packet) == Sent::no_credit)
+			std::this_thread::yield();
 	}
-	unsigned long received(unsigned pair) const { return nodes_[2 * pair + 1]->count(); }
+	std::uint64_t received(unsigned pair) const
+	{
+		return ports_[2 * pair + 1]->counters().rcv_packets.load();
+	}
 
 private:
 	static ib::Lid lid(unsigned node) { return static_cast<ib::Lid>(10 + node); }
@@ -143,26 +145,31 @@ private:
 	std::vector<std::unique_ptr<Drain>> nodes_;
 };
 
-void measure_rate(unsigned threads)
+void measure_rate(unsigned threads, bool shared)
 {
 	Pairs pairs(threads);
 	std::atomic<bool> stop = false;
+	std::atomic<std::int64_t> cpu_time = 0;
 	std::vector<std::thread> senders;
 	const auto start = BenchClock::now();
 	for (unsigned pair = 0; pair < threads; pair++)
 		senders.emplace_back([&, pair] {
 			while (!stop.load(std::memory_order_relaxed))
-				pairs.send(pair);
+				pairs.send(pair, shared ? 0 : pair);
+			timespec time{};
+			::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+			cpu_time += time.tv_sec * 1'000'000'000 + time.tv_nsec;
 		});
 	std::this_thread::sleep_for(kTime);
 	stop = true;
 	for (std::thread &sender : senders)
 		sender.join();
 	const std::chrono::duration<double> seconds = BenchClock::now() - start;
-	unsigned long packets = 0;
+	std::uint64_t packets = 0;
 	for (unsigned pair = 0; pair < threads; pair++)
 		packets += pairs.received(pair);
-	std::printf("packets %.0f\n", static_cast<double>(packets) / seconds.count());
+	std::printf("packets %.0f\ncpu %.1f\n", static_cast<double>(packets) / seconds.count(),
+		    static_cast<double>(cpu_time) / static_cast<double>(packets));
 }
 
 // Returns true if the instruction at @address of a traced process locks the bus: it has the prefix
@@ -190,12 +197,12 @@ int count_instructions()
 	if (child == 0) {
 		Pairs pairs(1);
 		for (unsigned i = 0; i < kWarmUp; i++)
-			pairs.send(0);
+			pairs.send(0, 0);
 		if (::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0)
 			::_exit(1);
 		::raise(SIGUSR1);
 		for (unsigned i = 0; i < kCounted; i++)
-			pairs.send(0);
+			pairs.send(0, 0);
 		::raise(SIGUSR1);
 		::_exit(pairs.received(0) == kWarmUp + kCounted ? 0 : 1);
 	}
@@ -237,8 +244,8 @@ int main(int argc, char **argv)
 	if (what == "count" && argc == 2)
 		return count_instructions();
 	const unsigned long threads = argc == 3 ? std::strtoul(argv[2], nullptr, 10) : 0;
-	if (what != "rate" || threads == 0 || threads > kMostThreads)
+	if ((what != "rate" && what != "shared") || threads == 0 || threads > kMostThreads)
 		return 2;
-	measure_rate(static_cast<unsigned>(threads));
+	measure_rate(static_cast<unsigned>(threads), what == "shared");
 	return 0;
 }

@@ -28,17 +28,19 @@ CHANGES = 200           # samples, because /proc counts CPU time in ticks of 10 
 
 @benchmark(figures=("scale.switch.*",))
 def switch(bench):
-    """Measures the packets a second through one switch, of 1, 2, 4 and 8 threads that send to a port of their own each, compared with those of one
-    thread; and the instructions of a packet, which do not depend on the load of the host."""
+    """Measures the packets a second through one switch, and the CPU time of a packet. 1, 2, 4 and 8 threads send to a port of their own each, or to the
+    same port ("shared"), and are compared with one thread. Also counts the instructions of a packet, which do not depend on the load of the host."""
     def measured(*words):
         done = subprocess.run([bench.program("switch_bench"), *words], capture_output=True, text=True, timeout=120, check=True)
         return {name: float(value) for name, value in re.findall(r"^(\w+) ([\d.]+)$", done.stdout, re.MULTILINE)}
-    rates = {threads: [] for threads in THREADS}
+    runs = {(mode, threads): [] for threads in THREADS for mode in ("rate", "shared") if mode == "rate" or threads > 1}
     for _ in range(ROUNDS):
-        for threads, samples in rates.items():
-            samples.append(measured("rate", str(threads))["packets"])
-    for threads, samples in rates.items():
-        bench.figure(f"scale.switch.packets-{threads}", "1/s", samples, rates[1] if threads > 1 else ())
+        for (mode, threads), samples in runs.items():
+            samples.append(measured(mode, str(threads)))
+    for name, unit in (("packets", "1/s"), ("cpu", "ns")):
+        for (mode, threads), samples in runs.items():
+            full = f"scale.switch.{name}-{threads}" + ("-shared" if mode == "shared" else "")
+            bench.figure(full, unit, [sample[name] for sample in samples], [sample[name] for sample in runs["rate", 1]] if threads > 1 else ())
     counts = [measured("count") for _ in range(2)]
     for name in ("instructions", "atomics"):
         bench.figure(f"scale.switch.{name}", "1", [count[name] for count in counts])
