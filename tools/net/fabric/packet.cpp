@@ -211,11 +211,9 @@ Packet Packet::take_first()
 	return first;
 }
 
-std::uint64_t Packet::wire_words() const
+std::uint64_t Packet::wire_words_of_run() const
 {
-	std::uint64_t first = lrh().length();
-	if (packets_ == 1)
-		return first;
+	const std::uint64_t first = lrh().length();
 	/* Only the first packet has extension headers. */
 	return packets_ * first - (packets_ - 1u) * (extension().size() / 4);
 }

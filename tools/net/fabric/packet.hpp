@@ -40,12 +40,19 @@ public:
 	Few() = default;
 	Few(const Few &) = default;
 	Few &operator=(const Few &) = default;
-	Few(Few &&other) noexcept { take(other); }
+	/* Moves all objects in place, used or not, because this takes less time than a loop. */
+	Few(Few &&other) noexcept
+	    : first_(std::move(other.first_)), count_(std::exchange(other.count_, 0)),
+	      more_(std::move(other.more_))
+	{
+	}
 	Few &operator=(Few &&other) noexcept
 	{
 		if (this != &other) {
-			clear();
-			take(other);
+			first_ = std::move(other.first_);
+			count_ = std::exchange(other.count_, 0);
+			more_ = std::move(other.more_);
+			other.more_.clear();
 		}
 		return *this;
 	}
@@ -70,19 +77,6 @@ public:
 	}
 
 private:
-	/*
-	 * Moves the objects of @other here. This container must be empty, and @other is empty
-	 * afterwards.
-	 */
-	void take(Few &other) noexcept
-	{
-		count_ = std::exchange(other.count_, 0);
-		for (unsigned i = 0; i < count_; i++)
-			first_[i] = std::move(other.first_[i]);
-		more_ = std::move(other.more_);
-		other.more_.clear();
-	}
-
 	std::array<T, N> first_{};
 	unsigned count_ = 0;
 	std::vector<T> more_;
@@ -251,7 +245,10 @@ public:
 	/* Splits the first packet off a run. The rest of the run keeps the credit. */
 	Packet take_first();
 	/* Returns the length of all packets in words of four bytes, as counters count it. */
-	std::uint64_t wire_words() const;
+	std::uint64_t wire_words() const
+	{
+		return packets_ == 1 ? lrh().length() : wire_words_of_run();
+	}
 
 	/*
 	 * Parses the bytes of a packet, from LRH to ICRC. A packet with a wrong ICRC is marked
@@ -364,6 +361,7 @@ private:
 	friend class Switch;
 
 	void hold_credit(Port &receiver, std::uint8_t vl);
+	std::uint64_t wire_words_of_run() const;
 
 	/* Only header_size_ bytes are initialised, because packets are moved often. */
 	std::array<std::uint8_t, ib::headers_max> headers_;
