@@ -37,8 +37,14 @@ const char *state_text(ib::SmState state)
 
 struct CounterName {
 	const char *name;
-	fabric::Counters::Value fabric::Counters::*value;
+	std::uint64_t (*value)(const fabric::Counters &counters);
 };
+
+template<auto member>
+std::uint64_t counter_value(const fabric::Counters &counters)
+{
+	return (counters.*member).load(std::memory_order_relaxed);
+}
 
 json state_of(const LabRuntime::Manager &each)
 {
@@ -50,26 +56,44 @@ json state_of(const LabRuntime::Manager &each)
 }
 
 constexpr CounterName kCounters[] = {
-	{"xmit_packets", &fabric::Counters::xmit_packets},
-	{"rcv_packets", &fabric::Counters::rcv_packets},
-	{"xmit_data", &fabric::Counters::xmit_data},
-	{"rcv_data", &fabric::Counters::rcv_data},
-	{"multicast_xmit_packets", &fabric::Counters::multicast_xmit_packets},
-	{"multicast_rcv_packets", &fabric::Counters::multicast_rcv_packets},
-	{"symbol_errors", &fabric::Counters::symbol_errors},
-	{"link_error_recovery", &fabric::Counters::link_error_recovery},
-	{"link_downed", &fabric::Counters::link_downed},
-	{"rcv_errors", &fabric::Counters::rcv_errors},
-	{"rcv_remote_physical_errors", &fabric::Counters::rcv_remote_physical_errors},
-	{"rcv_switch_relay_errors", &fabric::Counters::rcv_switch_relay_errors},
-	{"xmit_discards", &fabric::Counters::xmit_discards},
-	{"xmit_constraint_errors", &fabric::Counters::xmit_constraint_errors},
-	{"rcv_constraint_errors", &fabric::Counters::rcv_constraint_errors},
-	{"local_link_integrity_errors", &fabric::Counters::local_link_integrity_errors},
-	{"buffer_overrun_errors", &fabric::Counters::buffer_overrun_errors},
-	{"vl15_dropped", &fabric::Counters::vl15_dropped},
-	{"xmit_wait", &fabric::Counters::xmit_wait},
+	{"xmit_packets", counter_value<&fabric::Counters::xmit_packets>},
+	{"rcv_packets", counter_value<&fabric::Counters::rcv_packets>},
+	{"xmit_data", counter_value<&fabric::Counters::xmit_data>},
+	{"rcv_data", counter_value<&fabric::Counters::rcv_data>},
+	{"multicast_xmit_packets", counter_value<&fabric::Counters::multicast_xmit_packets>},
+	{"multicast_rcv_packets", counter_value<&fabric::Counters::multicast_rcv_packets>},
+	{"symbol_errors", counter_value<&fabric::Counters::symbol_errors>},
+	{"link_error_recovery", counter_value<&fabric::Counters::link_error_recovery>},
+	{"link_downed", counter_value<&fabric::Counters::link_downed>},
+	{"rcv_errors", counter_value<&fabric::Counters::rcv_errors>},
+	{"rcv_remote_physical_errors",
+	 counter_value<&fabric::Counters::rcv_remote_physical_errors>},
+	{"rcv_switch_relay_errors", counter_value<&fabric::Counters::rcv_switch_relay_errors>},
+	{"xmit_discards", counter_value<&fabric::Counters::xmit_discards>},
+	{"xmit_constraint_errors", counter_value<&fabric::Counters::xmit_constraint_errors>},
+	{"rcv_constraint_errors", counter_value<&fabric::Counters::rcv_constraint_errors>},
+	{"local_link_integrity_errors",
+	 counter_value<&fabric::Counters::local_link_integrity_errors>},
+	{"buffer_overrun_errors", counter_value<&fabric::Counters::buffer_overrun_errors>},
+	{"vl15_dropped", counter_value<&fabric::Counters::vl15_dropped>},
+	{"xmit_wait", counter_value<&fabric::Counters::xmit_wait>},
 };
+
+// Returns the values of all counters in the order of kCounters.
+std::array<std::uint64_t, std::size(kCounters)> values_of(const fabric::Counters &counters)
+{
+	const auto traffic = counters.traffic();
+	std::array<std::uint64_t, std::size(kCounters)> values{traffic.xmit_packets,
+							       traffic.rcv_packets,
+							       traffic.xmit_data,
+							       traffic.rcv_data,
+							       traffic.multicast_xmit_packets,
+							       traffic.multicast_rcv_packets};
+	constexpr std::size_t traffic_columns = 6;
+	for (std::size_t i = traffic_columns; i < values.size(); ++i)
+		values[i] = kCounters[i].value(counters);
+	return values;
+}
 
 } // namespace
 
@@ -77,8 +101,7 @@ json counters_of(const fabric::Port &port)
 {
 	json result = json::object();
 	for (const CounterName &counter : kCounters)
-		result[counter.name] =
-			(port.counters().*counter.value).load(std::memory_order_relaxed);
+		result[counter.name] = counter.value(port.counters());
 	return result;
 }
 
@@ -136,15 +159,10 @@ void Sampler::sample_ports()
 			ports_.push_back({port, {}, generation_});
 	}
 	for (PortSample &each : ports_) {
-		bool changed = false;
-		for (std::size_t i = 0; i < kColumns; ++i) {
-			const auto value = (each.port->counters().*kCounters[i].value)
-						   .load(std::memory_order_relaxed);
-			changed |= value != each.values[i];
-			each.values[i] = value;
-		}
-		if (changed)
+		const auto values = values_of(each.port->counters());
+		if (values != each.values)
 			each.changed = generation_;
+		each.values = values;
 	}
 }
 

@@ -15,7 +15,8 @@ namespace
 using ib::PortCounters;
 using ib::PortCountersExtended;
 
-std::uint64_t sum(const std::vector<Counters *> &ports, Counters::Value Counters::*member)
+template<class Value>
+std::uint64_t sum(const std::vector<Counters *> &ports, Value Counters::*member)
 {
 	std::uint64_t total = 0;
 	for (Counters *port : ports)
@@ -23,8 +24,8 @@ std::uint64_t sum(const std::vector<Counters *> &ports, Counters::Value Counters
 	return total;
 }
 
-void store(const std::vector<Counters *> &ports, Counters::Value Counters::*member,
-	   std::uint64_t value)
+template<class Value>
+void store(const std::vector<Counters *> &ports, Value Counters::*member, std::uint64_t value)
 {
 	for (Counters *port : ports)
 		(port->*member).store(value, std::memory_order_relaxed);
@@ -68,8 +69,7 @@ void read_counters(PortCounters &out, const std::vector<Counters *> &ports)
 void write_counters(const PortCounters &in, const std::vector<Counters *> &ports)
 {
 	const std::uint16_t select = in.counter_select;
-	auto write = [&](std::uint16_t bit, Counters::Value Counters::*member,
-			 std::uint64_t value) {
+	auto write = [&](std::uint16_t bit, auto member, std::uint64_t value) {
 		if (select & bit)
 			store(ports, member, value);
 	};
@@ -120,8 +120,7 @@ void read_extended(PortCountersExtended &out, const std::vector<Counters *> &por
 void write_extended(const PortCountersExtended &in, const std::vector<Counters *> &ports)
 {
 	const std::uint16_t select = in.counter_select;
-	auto write = [&](std::uint16_t bit, Counters::Value Counters::*member,
-			 std::uint64_t value) {
+	auto write = [&](std::uint16_t bit, auto member, std::uint64_t value) {
 		if (select & bit)
 			store(ports, member, value);
 	};

@@ -183,10 +183,8 @@ Sent Port::send(Packet &packet)
 		}
 		bool part = packet.packets() > 1 && l->looks_at_packets();
 		Packet moved = part ? packet.take_first() : std::move(packet);
-		Counters::add(counters_.xmit_packets, moved.packets());
-		Counters::add(counters_.xmit_data, moved.wire_words());
-		if (ib::lid_is_multicast(moved.lrh().dlid))
-			Counters::add(counters_.multicast_xmit_packets);
+		counters_.count_sent(moved.packets(), moved.wire_words(),
+				     ib::lid_is_multicast(moved.lrh().dlid));
 		moved.hold_credit(to, vl);
 		l->carry(to, std::move(moved));
 		if (!part)
@@ -236,10 +234,8 @@ void Port::deliver(Packet &&packet)
 	SinkCall sink(*this);
 	if (!sink)
 		return;
-	Counters::add(counters_.rcv_packets, packet.packets());
-	Counters::add(counters_.rcv_data, packet.wire_words());
-	if (ib::lid_is_multicast(packet.lrh().dlid))
-		Counters::add(counters_.multicast_rcv_packets);
+	counters_.count_received(packet.packets(), packet.wire_words(),
+				 ib::lid_is_multicast(packet.lrh().dlid));
 	if (packet.icrc_error() && !sink->forwards()) {
 		Counters::add(counters_.rcv_errors);
 		return;

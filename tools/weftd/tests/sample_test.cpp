@@ -140,6 +140,27 @@ TEST_F(Sample, SampleSinceAnEarlierGenerationContainsOnlyChangedValues)
 	EXPECT_FALSE(sample_since(up["generation"]).contains("down"));
 }
 
+TEST_F(Sample, ColumnsHaveTheValuesThatTheCountersCommandReturnsByName)
+{
+	const json names = sample_since(0)["columns"];
+	auto &counters = counters_of_a();
+	counters.xmit_data = 1;
+	counters.rcv_data = 2;
+	counters.xmit_packets = 3;
+	counters.rcv_packets = 4;
+	counters.multicast_xmit_packets = 5;
+	counters.multicast_rcv_packets = 6;
+	counters.symbol_errors = 7;
+	counters.xmit_wait = 8;
+	const json by_name = ask({{"command", "counters"}, {"port", "a/1"}})["a/1"];
+	const json values = sample_since(0)["ports"]["a/1"];
+	ASSERT_EQ(names.size(), values.size());
+	EXPECT_EQ(names.size(), by_name.size());
+	for (std::size_t i = 0; i < names.size(); ++i)
+		EXPECT_EQ(values[i], by_name[names[i].get<std::string>()]) << names[i];
+	EXPECT_EQ(by_name["multicast_rcv_packets"], 6);
+}
+
 // What one client has got is not missing in the answer to another one.
 TEST_F(Sample, EachClientGetsTheChangesSinceItsOwnLastSample)
 {
