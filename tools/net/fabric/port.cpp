@@ -6,7 +6,9 @@
 #include <thread>
 #include <utility>
 
+#include "base/process_barrier.hpp"
 #include "net/fabric/link.hpp"
+#include "net/fabric/sink_calls.hpp"
 
 namespace weft::fabric
 {
@@ -19,12 +21,19 @@ namespace weft::fabric
 class Port::SinkCall
 {
 public:
-	explicit SinkCall(Port &port) : port_(port)
+	explicit SinkCall(Port &port) : port_(port), call_(SinkCalls::begin(port))
 	{
-		port_.sink_calls_.fetch_add(1, std::memory_order_seq_cst);
+		if (!call_) [[unlikely]]
+			port_.sink_calls_.fetch_add(1, std::memory_order_seq_cst);
 		sink_ = port_.sink_.load(std::memory_order_seq_cst);
 	}
-	~SinkCall() { port_.sink_calls_.fetch_sub(1, std::memory_order_release); }
+	~SinkCall()
+	{
+		if (call_) [[likely]]
+			SinkCalls::end(call_);
+		else
+			port_.sink_calls_.fetch_sub(1, std::memory_order_release);
+	}
 	SinkCall(const SinkCall &) = delete;
 	SinkCall &operator=(const SinkCall &) = delete;
 
@@ -33,6 +42,8 @@ public:
 
 private:
 	Port &port_;
+	/* Null if the call could not be recorded, and is counted in the port. */
+	const SinkCalls::Call call_;
 	PortSink *sink_;
 };
 
@@ -89,7 +100,8 @@ void Port::detach()
 {
 	disable();
 	sink_.store(nullptr, std::memory_order_seq_cst);
-	while (sink_calls_.load(std::memory_order_seq_cst) != 0)
+	ProcessBarrier::issue();
+	while (sink_calls_.load(std::memory_order_seq_cst) != 0 || SinkCalls::in_progress(*this))
 		std::this_thread::yield();
 }
 

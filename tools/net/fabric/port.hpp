@@ -189,6 +189,7 @@ private:
 	Timeline &timeline_;
 	std::atomic<Link *> link_{nullptr};
 	std::atomic<PortSink *> sink_{nullptr};
+	/* Number of calls in progress into the sink that SinkCalls could not record. */
 	std::atomic<unsigned> sink_calls_{0};
 	std::atomic<bool> enabled_{false};
 	std::atomic<EnabledRates> enabled_rates_{EnabledRates{}};
