@@ -66,6 +66,7 @@ EgressQueue::Result EgressQueue::send(Packet &&packet, std::size_t limit)
 		VlQueue &queue = *queues_[vl];
 		if (queue.packets.size() >= limit)
 			return Result::dropped;
+		packet.keep_credit();
 		queue.packets.push_back({std::move(packet), port_.timeline().now()});
 		queued_[vl].fetch_add(1, std::memory_order_acq_rel);
 	}

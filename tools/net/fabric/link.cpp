@@ -405,6 +405,8 @@ bool Link::fly_late(Port &to, Packet &&packet, std::chrono::nanoseconds delay)
 void Link::carry_with_faults(Port &to, Packet &&arriving)
 {
 	Packet packet(std::move(arriving));
+	/* The packet may stay on the link. */
+	packet.keep_credit();
 	unsigned side = side_of(to);
 	Fate fate;
 	{

@@ -120,7 +120,7 @@ void Payload::clear()
 
 Packet::Packet(Packet &&other) noexcept
     : header_size_(other.header_size_), packets_(other.packets_), icrc_error_(other.icrc_error_),
-      hops_(other.hops_), credit_vl_(other.credit_vl_),
+      hops_(other.hops_), credit_vl_(other.credit_vl_), credit_borrowed_(other.credit_borrowed_),
       credit_port_(std::exchange(other.credit_port_, nullptr)), payload_(std::move(other.payload_)),
       ticket_(std::move(other.ticket_))
 {
@@ -138,6 +138,7 @@ Packet &Packet::operator=(Packet &&other) noexcept
 	icrc_error_ = other.icrc_error_;
 	hops_ = other.hops_;
 	credit_vl_ = other.credit_vl_;
+	credit_borrowed_ = other.credit_borrowed_;
 	credit_port_ = std::exchange(other.credit_port_, nullptr);
 	payload_ = std::move(other.payload_);
 	ticket_ = std::move(other.ticket_);
@@ -332,18 +333,26 @@ std::vector<std::byte> Packet::to_wire() const
 	return wire;
 }
 
-void Packet::hold_credit(Port &receiver, std::uint8_t vl)
+void Packet::hold_credit(Port &receiver, std::uint8_t vl, bool borrowed)
 {
 	/* The new credit is taken before the old one is returned. */
 	Port *before = std::exchange(credit_port_, &receiver);
 	std::uint8_t vl_before = std::exchange(credit_vl_, vl);
-	if (before)
+	const bool borrowed_before = std::exchange(credit_borrowed_, borrowed);
+	if (before && !borrowed_before)
 		before->return_credits(vl_before, 1);
+}
+
+void Packet::take_borrowed_credit()
+{
+	credit_borrowed_ = false;
+	credit_port_->credits_[credit_vl_].fetch_sub(1, std::memory_order_seq_cst);
 }
 
 void Packet::release_credit()
 {
-	if (Port *port = std::exchange(credit_port_, nullptr))
+	Port *const port = std::exchange(credit_port_, nullptr);
+	if (port && !credit_borrowed_)
 		port->return_credits(credit_vl_, 1);
 }
 
@@ -357,9 +366,10 @@ void Packet::release_credits(std::span<Packet> packets)
 		       packets.front().credit_vl_ == vl;
 		     packets = packets.subspan(1)) {
 			packets.front().credit_port_ = nullptr;
-			count++;
+			if (!packets.front().credit_borrowed_)
+				count++;
 		}
-		if (port)
+		if (port && count != 0)
 			port->return_credits(vl, count);
 	}
 }

@@ -346,6 +346,17 @@ public:
 	 */
 	void release_credit();
 	/*
+	 * Takes the credit that the packet has only borrowed (see port.hpp). Must be called before
+	 * a node for which PortSink::borrows_credits() returns true keeps the packet beyond its
+	 * receive(), and before a link keeps it. The number of free credits becomes negative if
+	 * others have taken the last one meanwhile.
+	 */
+	void keep_credit()
+	{
+		if (credit_borrowed_ && credit_port_)
+			take_borrowed_credit();
+	}
+	/*
 	 * Returns the credits of all these packets. Consecutive ones of the same port and VL are
 	 * returned at once, so that a sender that waits for them is woken once.
 	 */
@@ -360,7 +371,9 @@ private:
 	friend class Link;
 	friend class Switch;
 
-	void hold_credit(Port &receiver, std::uint8_t vl);
+	/* @borrowed: no credit was taken, see keep_credit(). */
+	void hold_credit(Port &receiver, std::uint8_t vl, bool borrowed = false);
+	void take_borrowed_credit();
 	std::uint64_t wire_words_of_run() const;
 
 	/* Only header_size_ bytes are initialised, because packets are moved often. */
@@ -374,6 +387,8 @@ private:
 	 */
 	std::uint8_t hops_ = 0;
 	std::uint8_t credit_vl_ = 0;
+	/* See keep_credit(); meaningless without a port. */
+	bool credit_borrowed_ = false;
 	Port *credit_port_ = nullptr;
 	Payload payload_;
 	/* Set for a multicast packet while it passes switches. */

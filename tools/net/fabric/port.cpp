@@ -92,6 +92,7 @@ void Port::attach(PortSink &sink)
 	enable_rates({});
 	withhold(false);
 	limit_mtu(ib::Mtu::mtu_4096);
+	lends_credits_.store(sink.borrows_credits(), std::memory_order_release);
 	[[maybe_unused]] PortSink *before = sink_.exchange(&sink, std::memory_order_seq_cst);
 	assert(before == nullptr);
 }
@@ -103,6 +104,7 @@ void Port::detach()
 	ProcessBarrier::issue();
 	while (sink_calls_.load(std::memory_order_seq_cst) != 0 || SinkCalls::in_progress(*this))
 		std::this_thread::yield();
+	lends_credits_.store(false, std::memory_order_release);
 }
 
 void Port::enable()
@@ -184,7 +186,8 @@ Sent Port::send(Packet &packet)
 	Port &to = l->other(*this);
 	std::uint8_t vl = packet.lrh().vl();
 	for (;;) {
-		if (!to.take_credit(vl)) {
+		const bool borrowed = to.may_borrow_credit(vl);
+		if (!borrowed && !to.take_credit(vl)) {
 			if (vl != ib::vl_management) {
 				Counters::add(counters_.xmit_wait);
 				return Sent::no_credit;
@@ -197,11 +200,18 @@ Sent Port::send(Packet &packet)
 		Packet moved = part ? packet.take_first() : std::move(packet);
 		counters_.count_sent(moved.packets(), moved.wire_words(),
 				     ib::lid_is_multicast(moved.lrh().dlid));
-		moved.hold_credit(to, vl);
+		moved.hold_credit(to, vl, borrowed);
 		l->carry(to, std::move(moved));
 		if (!part)
 			return Sent::done;
 	}
+}
+
+bool Port::may_borrow_credit(std::uint8_t vl) const
+{
+	/* VL15 may be used without flow control, so its packets always take their credits. */
+	return lends_credits_.load(std::memory_order_acquire) && vl != ib::vl_management &&
+	       credits_[vl].load(std::memory_order_acquire) > 0;
 }
 
 bool Port::take_credit(std::uint8_t vl)
@@ -246,6 +256,9 @@ void Port::deliver(Packet &&packet)
 	SinkCall sink(*this);
 	if (!sink)
 		return;
+	/* The node may be another one than when the packet was sent. */
+	if (!lends_credits_.load(std::memory_order_relaxed))
+		packet.keep_credit();
 	counters_.count_received(packet.packets(), packet.wire_words(),
 				 ib::lid_is_multicast(packet.lrh().dlid));
 	if (packet.icrc_error() && !sink->forwards()) {

@@ -14,6 +14,13 @@
  * packets is therefore bounded by its credits. Without a credit, send() returns no_credit and
  * leaves the packet with the caller, and the caller's sink gets credit_available() once. VL15 has
  * no flow control: the receiver drops and counts packets for which it has no space (IBA 7.9.1).
+ *
+ * A switch passes most packets on at once, so a packet to a switch only borrows a credit
+ * (PortSink::borrows_credits()): Port::send() checks that the switch's port has one, and the credit
+ * is taken when the switch, or the link to it, keeps the packet (Packet::keep_credit()). Calls of
+ * send() on several threads may check the same credit before one of them takes it. For each call in
+ * progress, the switch may therefore keep one packet more than it has credits; the number of free
+ * credits is then negative. VL15 is excluded: its packets always take a credit or are dropped.
  */
 #pragma once
 
@@ -48,7 +55,7 @@ public:
 	virtual ~PortSink() = default;
 	/*
 	 * Called with a packet that has a correct ICRC. The packet holds a credit until it is
-	 * destroyed.
+	 * destroyed, or borrows one if borrows_credits() returns true.
 	 */
 	virtual void receive(Packet &&packet) = 0;
 	/*
@@ -72,6 +79,12 @@ public:
 	 * them.
 	 */
 	virtual bool forwards() const { return false; }
+	/*
+	 * Returns true for a node that usually passes a packet on within receive(), and calls
+	 * Packet::keep_credit() before it keeps a packet for longer. The result must not change
+	 * while the node is attached.
+	 */
+	virtual bool borrows_credits() const { return false; }
 };
 
 /* Rate that two connected ports have negotiated; encodings of PortInfo. */
@@ -175,6 +188,8 @@ private:
 	friend class Link;
 	friend class Packet;
 
+	/* Returns true if a packet to the port may borrow a credit instead of taking it. */
+	bool may_borrow_credit(std::uint8_t vl) const;
 	bool take_credit(std::uint8_t vl);
 	void return_credits(std::uint8_t vl, int count);
 	/* Receives a packet from the link: counts it, checks its ICRC, and calls the sink. */
@@ -191,10 +206,13 @@ private:
 	std::atomic<PortSink *> sink_{nullptr};
 	/* Number of calls in progress into the sink that SinkCalls could not record. */
 	std::atomic<unsigned> sink_calls_{0};
+	/* The sink's borrows_credits(). */
+	std::atomic<bool> lends_credits_{false};
 	std::atomic<bool> enabled_{false};
 	std::atomic<EnabledRates> enabled_rates_{EnabledRates{}};
 	std::atomic<bool> withheld_{false};
 	std::atomic<ib::Mtu> mtu_limit_{ib::Mtu::mtu_4096};
+	/* Free credits; negative if more packets than credits have been kept. */
 	std::array<std::atomic<int>, kVls> credits_;
 	/* True if the peer waits for a credit of this VL. */
 	std::array<std::atomic<bool>, kVls> starved_{};

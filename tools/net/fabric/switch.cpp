@@ -288,6 +288,7 @@ void Switch::forward_multicast(PortSide &in, Packet &&packet)
 		Counters::add(in.port.counters().rcv_switch_relay_errors);
 		return;
 	}
+	packet.keep_credit();
 	if (packet.ticket())
 		replicate(in.number, std::move(packet));
 	else

@@ -4,10 +4,9 @@
  * that delivers them, and answers requests of subnet and performance management.
  *
  * The forwarding path takes no lock as long as output ports have credit: tables are arrays of
- * atomics. A packet without credit waits in a queue of its output port and VL and still holds its
- * credit of the input port, so that the back pressure reaches the sender. A packet that waits
- * longer than the head-of-queue lifetime is dropped (IBA 18.2.5.4), so that a blocked port cannot
- * stop the others.
+ * atomics. A packet without credit waits in a queue of its output port and VL and holds a credit of
+ * the input port, so that the back pressure reaches the sender. A packet that waits longer than the
+ * head-of-queue lifetime is dropped (IBA 18.2.5.4), so that a blocked port cannot stop the others.
  */
 #pragma once
 
@@ -84,6 +83,8 @@ private:
 		void link_changed(bool up) override { owner.link_changed(*this, up); }
 		void credit_available(std::uint8_t vl) override { egress.drain(vl); }
 		bool forwards() const override { return true; }
+		/* The egress queue and multicast call keep_credit(). */
+		bool borrows_credits() const override { return true; }
 
 		Switch &owner;
 		const unsigned number;

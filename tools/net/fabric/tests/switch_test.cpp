@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Tests that a switch answers management requests and forwards packets by its tables.
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "net/fabric/tests/test_node.hpp"
@@ -306,6 +311,86 @@ TEST_F(OneSwitch, ReplicatesMulticastToAllMembersExceptTheSender)
 	}
 	EXPECT_EQ(0u, node.packets.size());
 	EXPECT_EQ(1u, c.port.counters().multicast_rcv_packets);
+}
+
+// Fixture of tests with a receiver that has two credits and keeps its packets.
+struct SlowReceiver : OneSwitch {
+	Port &slow_port = fabric.add_port("slow", 2);
+	Link &link_slow = fabric.connect(slow_port, sw.port(3));
+	PacketNode from{b}, slow{slow_port};
+
+	void SetUp() override
+	{
+		activate(2);
+		activate(3);
+		route(9, 3);
+		// Packets that wait are not dropped during the test.
+		auto answer = sm.ask({1}, MadMethod::get, ib::attr_port_info, 3);
+		ASSERT_TRUE(answer);
+		auto info = ib::smp_attribute<ib::PortInfo>(*answer);
+		info.set_state(ib::PortState::nop);
+		info.set_phys_state(ib::PhysState::nop);
+		info.vl_stall_hoq_life = 20;
+		answer = sm.ask({1}, MadMethod::set, ib::attr_port_info, 3,
+				[&](ib::Smp &smp) { ib::smp_attribute<ib::PortInfo>(smp) = info; });
+		ASSERT_TRUE(answer);
+		ASSERT_EQ(0u, MadNode::status(*answer));
+	}
+	// Sends until the switch has no credit. Returns the number of packets sent.
+	unsigned send_all()
+	{
+		unsigned sent = 0;
+		Packet packet = ud_packet(5, 9, 64);
+		while (sent < 1000 && b.send(packet) == Sent::done) {
+			packet = ud_packet(5, 9, 64);
+			sent++;
+		}
+		return sent;
+	}
+};
+
+// A switch takes credits only for packets that it keeps, and no more than it has.
+TEST_F(SlowReceiver, PacketsQueuedInTheSwitchUseCreditsOfTheInputPort)
+{
+	EXPECT_EQ(2u + Port::kDefaultCredits, send_all());
+	slow.packets.clear();
+	EXPECT_TRUE(from.credits.next());
+	EXPECT_EQ(2u, send_all());
+	// All credits return.
+	for (unsigned i = 0; i < 2u + Port::kDefaultCredits; i++)
+		ASSERT_TRUE(slow.packets.next()) << i;
+	EXPECT_EQ(0u, slow.packets.size());
+	EXPECT_EQ(2u + Port::kDefaultCredits, send_all());
+	EXPECT_EQ(0u, sw.port(3).counters().xmit_discards);
+}
+
+// Each thread that sends at the same time may add one packet.
+TEST_F(SlowReceiver, ConcurrentSendersExceedTheCreditsByAtMostOnePacketEach)
+{
+	constexpr unsigned threads = 4;
+	for (unsigned round = 0; round < 20; round++) {
+		std::atomic<unsigned> sent = 0;
+		std::vector<std::thread> senders;
+		for (unsigned i = 0; i < threads; i++)
+			senders.emplace_back([&] { sent += send_all(); });
+		for (std::thread &sender : senders)
+			sender.join();
+		EXPECT_GE(sent, 2u + Port::kDefaultCredits);
+		EXPECT_LE(sent, 2u + Port::kDefaultCredits + threads);
+		for (unsigned i = 0; i < sent; i++)
+			ASSERT_TRUE(slow.packets.next()) << i;
+	}
+	EXPECT_EQ(0u, sw.port(3).counters().xmit_discards);
+	// All credits have returned.
+	EXPECT_EQ(2u + Port::kDefaultCredits, send_all());
+}
+
+// The cable to the switch may delay packets that have not taken a credit yet.
+TEST_F(SlowReceiver, PacketsDelayedOnTheLinkUseCreditsOfTheSwitch)
+{
+	link_b.set_faults({.delay = std::chrono::hours(1)});
+	EXPECT_EQ(static_cast<unsigned>(Port::kDefaultCredits), send_all());
+	EXPECT_EQ(0u, slow.packets.size());
 }
 
 } // namespace
