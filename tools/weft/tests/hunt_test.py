@@ -9,6 +9,7 @@ import itertools
 import json
 import pathlib
 import re
+import subprocess
 import sys
 import tempfile
 import types
@@ -393,6 +394,21 @@ class ReportSignatures(unittest.TestCase):
         for begin, page in (*signature.known(), *signature.belonging()):
             self.assertTrue(begin)
             self.assertTrue((HERE.parents[2] / page).is_file(), page)
+
+    def test_addresses_of_unloaded_modules_in_a_leak_report_become_function_names(self):
+        # The formats of Linux 6.1 and 6.12.
+        for form in ("    [<00000000deadbeef>] {}", "    {}"):
+            lines = ["unreferenced object 0x60001000 (size 64):", "  backtrace:", form.format("kmalloc_trace+0x12/0x40"),
+                     form.format("0x0000000062000130"), form.format("0x0000000062000310"), "  0x12: 61 62"]
+            with tempfile.TemporaryDirectory() as folder:
+                symbols, report = (pathlib.Path(folder) / name for name in ("symbols", "report"))
+                symbols.write_text("0000000062000100 t first_function\t[ib_ipoib]\n0000000062000300 T second_function\t[ib_ipoib]\n")
+                report.write_text("\n".join(lines) + "\n")
+                function = re.search(r"^with_names\(\) \{.*?^\}", trial.GUEST.read_text(), re.DOTALL | re.MULTILINE)[0]
+                done = subprocess.run(["bash", "-c", f"{function}\nwith_names {symbols} {report}"], capture_output=True, text=True, check=True)
+            with self.subTest(form):
+                self.assertEqual(signature.of(done.stdout), "unreferenced object N (size N): first_function, second_function")
+                self.assertEqual(done.stdout.splitlines()[-1], lines[-1])
 
 
 class RunVerdicts(unittest.TestCase):

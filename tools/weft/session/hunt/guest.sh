@@ -105,6 +105,31 @@ recover() {
 	[ "$hosts" = 1 ] || await "the peer did not answer" ping -q -c 1 -W 1 "$peer"
 }
 
+# with_names SYMBOLS REPORT: prints a report of kmemleak, in which the names of functions replace addresses. Linux 6.1 prints "[<N>] " before an address,
+# Linux 6.12 does not.
+with_names() {
+	awk '
+	function number(digits, value, place) {
+		for (place = 1; place <= length(digits); place++) value = 16 * value + index("123456789abcdef", substr(digits, place, 1))
+		return value
+	}
+	FILENAME == ARGV[1] { address[NR] = number($1); name[NR] = $3 " " $4; count = NR; next }
+	/^ *(\[<[0-9a-f]+>\] +)?0x[0-9a-f]+$/ {
+		wanted = number(substr($NF, 3))
+		low = 0
+		high = count + 1
+		while (high - low > 1) {
+			middle = int((low + high) / 2)
+			if (address[middle] <= wanted) low = middle
+			else high = middle
+		}
+		if (low) {
+			split(name[low], part)
+			$0 = sprintf(" [<0>] %s+0x%x/0x0 %s", part[1], wanted - address[low], part[2])
+		}
+	}
+	{ print; fflush() }' "$1" "$2"
+}
 # Unloads all modules, and puts kmemleak's report of what they have left on the console. An object must be five seconds old for it, and unreferenced in two scans.
 leaks() {
 	local kmemleak=/sys/kernel/debug/kmemleak tries=0 left line
@@ -121,23 +146,7 @@ leaks() {
 		pause 6
 		echo scan >$kmemleak
 	done
-	awk '
-	FILENAME == ARGV[1] { address[NR] = strtonum("0x" $1); name[NR] = $3 " " $4; count = NR; next }
-	/\] 0x[0-9a-f]+$/ {
-		wanted = strtonum($NF)
-		low = 0
-		high = count + 1
-		while (high - low > 1) {
-			middle = int((low + high) / 2)
-			if (address[middle] <= wanted) low = middle
-			else high = middle
-		}
-		if (low) {
-			split(name[low], part)
-			$0 = sprintf(" [<0>] %s+0x%x/0x0 %s", part[1], wanted - address[low], part[2])
-		}
-	}
-	{ print; fflush() }' /run/hunt-symbols $kmemleak | while IFS= read -r line; do echo "$line" >/dev/kmsg; done
+	with_names /run/hunt-symbols $kmemleak | while IFS= read -r line; do echo "$line" >/dev/kmsg; done
 }
 # Waits until the peer has ended its checks too, because it pings this host until then. A host shows the end of its checks by a second address. The
 # peer looks for it once a second, and must have found it before this host unloads its modules. A peer that does not get so far complains itself.
