@@ -354,6 +354,8 @@ class ReportSignatures(unittest.TestCase):
     def test_signature_of_a_warning_has_its_file_without_the_line(self):
         self.assertEqual(signature.of("WARNING: CPU: 0 PID: 9 at net/core/dev.c:1234 f+0x1/0x2"), "WARNING at net/core/dev.c")
         self.assertEqual(signature.of("WARNING: CPU: 0 PID: 9 at /home/me/modules/core/cache.c:885 f+0x1/0x2 [a]"), "WARNING at cache.c")
+        # The format of Linux 7.3.
+        self.assertEqual(signature.of("WARNING: net/core/dev.c:1234 at f+0x1/0x2, CPU#0: ip/9"), "WARNING at net/core/dev.c")
 
     def test_signature_of_a_refcount_warning_has_the_error_and_the_caller(self):
         report = ("WARNING: CPU: 0 PID: 85 at lib/refcount.c:28 refcount_warn_saturate+0x248/0x250\nrefcount_t: underflow; use-after-free.\nModules linked in: a\n"

@@ -27,7 +27,8 @@ ALLOCATING = re.compile(r"_*(?:kmem|kmalloc|kzalloc|kcalloc|krealloc|kvmalloc|km
 def _kind(line):
     """Returns the first line of a report without the parts that differ between runs: addresses, numbers, names of files and processes."""
     # Code that was built outside the kernel's tree has an absolute path.
-    kind = re.sub(r"^WARNING: CPU.* at (?:/[^ :]*/)?([^ :]+):.*", r"WARNING at \1", line)
+    # Linux 7.3 prints the file before the CPU.
+    kind = re.sub(r"^WARNING: (?:CPU: .* at )?(?:/[^ :]*/)?([^ :]+):\d+ .*", r"WARNING at \1", line)
     kind = re.sub(r"^(?:BUG|INFO|WARNING|Kernel panic - not syncing): ", "", kind)
     kind = re.sub(r" (?:in|at addr|by task) .*", "", kind)
     kind = re.sub(r"\b0x[0-9a-f]+\b|\b[0-9a-f]{8,}\b", "N", kind)
