@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests which changes scripts/uml/apply makes to a source tree of Linux, and which trees it refuses. The trees contain only the text that is changed."""
+"""Tests which changes scripts/uml/apply makes to a source tree of Linux, which trees it refuses, and which configurations scripts/uml/build refuses. The
+trees contain only the text that is changed."""
+import os
 import pathlib
 import subprocess
 import tempfile
@@ -8,6 +10,7 @@ import unittest
 from lab import cache
 
 APPLY = cache.TREE / "scripts/uml/apply"
+BUILD = cache.TREE / "scripts/uml/build"
 REGISTERS = "arch/x86/um/os-Linux/registers.c"
 READ = "\tif (ptrace(PTRACE_GETREGSET, pid, NT_X86_XSTATE, &iov) == 0)\n"
 SET = READ.replace("GETREGSET", "SETREGSET")
@@ -33,6 +36,21 @@ OF_VERSION = {
     MIDDLE: {REGISTERS: READ, TLB: ""},
     NEW: {REGISTERS: "unsigned long host_fp_size;\n", TLB: ""},
 }
+PROC = "fs/proc/Kconfig"
+MERGE = """#!/bin/bash
+shift 2
+cat "$@" | awk -F= '/^CONFIG_/ {last[$1] = $0} END {for (k in last) print last[k]}' >.config
+"""
+# Takes the place of make. The configuration does not have the options in $DROPPED, and has those in $ADDED.
+MAKE = """#!/bin/bash
+case $* in
+*olddefconfig*)
+	sed -i '/=n$/d' .config
+	for option in $DROPPED; do sed -i "/^CONFIG_$option=/d" .config; done
+	for option in $ADDED; do echo "CONFIG_$option=y" >>.config; done ;;
+*vmlinux*) touch vmlinux ;;
+esac
+"""
 
 
 class UmlChanges(unittest.TestCase):
@@ -85,6 +103,30 @@ class UmlChanges(unittest.TestCase):
         done = self.apply(self.folder)
         self.assertEqual(done.returncode, 1)
         self.assertIn(f"{self.folder} is not a source of Linux", done.stderr)
+
+    def build(self, version, texts, **environment):
+        """Runs scripts/uml/build with a program that takes the place of make."""
+        tree = self.tree(version, {**OF_VERSION[version], "scripts/kconfig/merge_config.sh": MERGE, "bin/make": MAKE, **texts})
+        for name in ("scripts/kconfig/merge_config.sh", "bin/make"):
+            (tree / name).chmod(0o755)
+        return subprocess.run([BUILD, tree, f"{tree}-built"], capture_output=True, text=True, check=False,
+                              env={**os.environ, "PATH": f"{tree}/bin:{os.environ['PATH']}", "DROPPED": "", "ADDED": "", **environment})
+
+    def test_kernel_configuration_that_lacks_a_requested_option_is_refused(self):
+        texts = {PROC: "config PROC_SYSCTL\n"}
+        done = self.build(MIDDLE, texts)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for lacking, environment in (("KASAN=y", {"DROPPED": "KASAN"}), ("PROC_SYSCTL=y", {"DROPPED": "PROC_SYSCTL"}), ("SLUB_TINY=n", {"ADDED": "SLUB_TINY"})):
+            done = self.build(MIDDLE, texts, **environment)
+            with self.subTest(lacking):
+                self.assertEqual(done.returncode, 1)
+                self.assertIn(f"the configuration did not accept: CONFIG_{lacking}\n", done.stderr)
+
+    def test_kernel_option_that_newer_versions_have_under_another_name_is_accepted(self):
+        done = self.build(NEW, {PROC: "config SYSCTL\n"}, DROPPED="PROC_SYSCTL")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        done = self.build(NEW, {PROC: "config SYSCTL\n"}, DROPPED="PROC_SYSCTL SYSCTL")
+        self.assertRegex(done.stderr, "the configuration did not accept: CONFIG_SYSCTL=y")
 
 
 if __name__ == "__main__":
