@@ -41,7 +41,7 @@ class Stopped(Exception):
 class Lab:
     """A lab to run. kernel: one of lab.kernels that is native (User-Mode Linux); scripts(fabric) returns a bash script for each host; hosts without
     one wait for the others. share: a folder that the hosts see as /share; modules: a folder that a script may mount; events: pairs of seconds
-    and a request to weftd's control socket."""
+    and a request to weftd's control socket; append, host_words(host): words for the command lines of all kernels, and of the kernel of one host."""
 
     directory: pathlib.Path
     weftd: pathlib.Path
@@ -54,6 +54,7 @@ class Lab:
     events: tuple = ()
     memory: str = "384M"
     append: str = ""
+    host_words: typing.Callable = lambda host: ()
     log_level: str = "info"
 
 
@@ -77,7 +78,7 @@ def _words(lab, name, number):
              f"virtio_uml.device={SOCKETS}/{name}.sock:{uml.PCI_DEVICE_ID}"]
     if lab.share:
         words.append(f"weft.share=/proc/self/cwd/{SHARE}")
-    return [*words, *lab.append.split()]
+    return [*words, *lab.append.split(), *lab.host_words(name)]
 
 
 def hosts_of(fabric):

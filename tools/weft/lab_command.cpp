@@ -543,17 +543,23 @@ void add_hunt(CLI::App &app, const std::filesystem::path &socket_directory)
 						  "); a hunt that was interrupted continues there");
 		return passed;
 	};
+	const auto random = [&](const std::string &name, const std::string &description) {
+		auto passed = scenario(name, description);
+		passed->text("--perturb", "seeds with perturbed scheduling: none, half (the "
+					  "default, if the kernel has CONFIG_UML_PERTURB) or all")
+			->check(CLI::IsMember({"none", "half", "all"}));
+		return passed;
+	};
 	const auto with_stack = [](Passed &passed) {
 		passed.text("--stack STACK", "the RDMA stack: linux (the default) or weft")
 			->check(usage::one_of({"linux", "weft"}));
 	};
-	with_stack(
-		*scenario("ipoib", "administration of IPoIB, with failing allocations and links"));
-	with_stack(*scenario("cm", "connections of RDMA CM that are refused, lost and abandoned, "
-				   "while interfaces and cards are removed"));
-	scenario("verbs", "programs that use verbs and MADs, killed, with failing allocations, "
-			  "while cards and modules are removed");
-	scenario("connected", "IPoIB in connected mode, with connections that break");
+	with_stack(*random("ipoib", "administration of IPoIB, with failing allocations and links"));
+	with_stack(*random("cm", "connections of RDMA CM that are refused, lost and abandoned, "
+				 "while interfaces and cards are removed"));
+	random("verbs", "programs that use verbs and MADs, killed, with failing allocations, "
+			"while cards and modules are removed");
+	random("connected", "IPoIB in connected mode, with connections that break");
 	const auto walk = [&](const std::string &name, const std::string &description) {
 		scenario(name, description)
 			->number("--group G", "seeds that run one after the other in one lab "

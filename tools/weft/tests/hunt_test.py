@@ -20,7 +20,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "session"), str(HERE.parents[2] / "scripts")]
 sys.dont_write_bytecode = True
 
-from hunt import command, reduction, scenarios, schedule, signature, trial, walk  # noqa: E402
+from hunt import command, perturbation, reduction, scenarios, schedule, signature, trial, walk  # noqa: E402
 from lab import reports, shared_time  # noqa: E402
 from lab.errors import LabError  # noqa: E402
 import repeating  # noqa: E402
@@ -75,6 +75,7 @@ class HuntSchedules(unittest.TestCase):
     def test_schedule_written_to_a_file_is_read_back_unchanged(self):
         for seed in SEEDS:
             generated = scenarios.generate("ipoib", seed, stack="weft", card="mthca").but(expect="some report: f, g", check=False)
+            generated = generated.but(perturb=perturbation.generate("ipoib", seed))
             self.assertEqual(schedule.read(file_of(str(generated), self)), generated)
 
     def test_same_seed_generates_the_same_schedule(self):
@@ -334,6 +335,8 @@ class HuntSchedules(unittest.TestCase):
         for text, said in (("scenario ipoib\nhello\n", "a.hunt:2: it is neither"), ("1.0 node1 up $(reboot)\n", "a.hunt:1: a step has words"),
                            ("1.0 host up ib0\n", "a.hunt:1: there is no host host"), ("seed x\n", "the seed x"), ("seed 4294967296\n", "the seed 4294967296"),
                            ("check maybe\n", "check is yes or no"), ("1 node1 up ib0\n" * 10001, "more than 10000 steps"), ("card mlx9\n", "card is one of"),
+                           ("perturb naps=3\n", "a.hunt:1: naps=3 does not perturb"), ("seed 1\nperturb sleeps=-1\n", "a.hunt:2: sleeps=-1 does not"),
+                           ("perturb timers=2 timers=3\n", "timers=3 does not"), ("perturb work=1000000001\n", "work=1000000001 does not"),
                            ("1.0 node1  fail=3\n", "a.hunt:1: a step has words")):
             with self.subTest(text[:30]), self.assertRaisesRegex(LabError, said.replace("(", r"\(")):
                 schedule.read(file_of(text, self))
@@ -341,6 +344,44 @@ class HuntSchedules(unittest.TestCase):
     def test_unknown_scenario_is_reported(self):
         with self.assertRaisesRegex(LabError, "there is no scenario x: there is ipoib"):
             trial.run(schedule.Schedule("x", 1, ()), None, None)
+
+
+class SchedulingPerturbation(unittest.TestCase):
+    def test_schedule_without_a_perturb_line_does_not_perturb_scheduling(self):
+        read = schedule.read(file_of("scenario ipoib\nseed 3\n4.0 node1 up ib0\n", self))
+        self.assertEqual((read.perturb, perturbation.words(read.perturb, read.seed, "node1")), ("", ()))
+        self.assertNotIn("perturb", str(read))
+
+    def test_perturb_line_of_a_schedule_is_passed_to_each_kernel_with_a_seed_of_its_own(self):
+        read = schedule.read(file_of("scenario ipoib\nseed 3\nperturb timers=7 sleeps=20 work=0\n4.0 node1 up ib0\n4.0 node2 up ib0\n", self))
+        self.assertIn("\nperturb sleeps=20 timers=7\n", str(read))
+        with (unittest.mock.patch.object(trial, "Setup"), unittest.mock.patch.object(shared_time, "run", side_effect=LookupError) as ran,
+              unittest.mock.patch.object(shared_time.uml.image, "root_tree", lambda: "root"), self.assertRaises(LookupError)):
+            trial.run(read, None, HERE / "weftd")
+        lab = ran.call_args.args[0]
+        seeds = set()
+        for number, host in enumerate(read.hosts, 1):
+            (word,) = [word for word in shared_time._words(lab, host, number) if word.startswith("weft.perturb=")]
+            self.assertRegex(word, r"=\d+,20,7,0$")
+            seeds.add(word.split(",")[0])
+        self.assertEqual(len(seeds), 2)
+
+    def test_perturbations_generated_for_seeds_use_every_kind_and_differ(self):
+        generated = [perturbation.generate("ipoib", seed) for seed in SEEDS]
+        self.assertEqual(generated, [perturbation.generate("ipoib", seed) for seed in SEEDS])
+        self.assertTrue(all(generated) and len(set(generated)) > 20, generated)
+        self.assertEqual({word.partition("=")[0] for each in generated for word in each.split()}, set(perturbation.KINDS))
+
+    def test_random_numbers_of_a_kernel_depend_on_the_seed_and_on_the_host(self):
+        self.assertEqual(len({perturbation.words("sleeps=5", seed, host) for seed in SEEDS for host in scenarios.HOSTS}), 2 * len(SEEDS))
+        self.assertEqual(perturbation.words("sleeps=5", 3, "node1"), perturbation.words("sleeps=5", 3, "node1"))
+
+    def test_reduction_removes_kinds_of_perturbation_that_the_report_does_not_need(self):
+        step = schedule.Step(4, "node1", ("up", "ib0"))
+        whole = schedule.Schedule("ipoib", 1, (step,), perturb="sleeps=5 timers=2 work=5")
+        for needed in ("", "sleeps=5", "sleeps=5 timers=2", whole.perturb):
+            found = reduction.shortest(whole, None, lambda part: part.steps == (step,) and set(needed.split()) <= set(part.perturb.split()))
+            self.assertEqual(found.perturb, needed)
 
 
 class ReportSignatures(unittest.TestCase):
@@ -540,7 +581,9 @@ class HuntCommand(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weft-hunt-")))
         self.ran = []
-        self.kernel = types.SimpleNamespace(kdir=pathlib.Path("/um-debug-1"), identity="")
+        self.perturbed = {}
+        self.kernel = types.SimpleNamespace(kdir=self.folder / "um-debug-1", release="6.1-um-debug", identity="")
+        self.kernel.kdir.mkdir()
         self.enterContext(unittest.mock.patch.object(command, "_prepare", lambda *_: self.kernel))
         self.enterContext(unittest.mock.patch.object(trial, "run", self.outcome))
         self.enterContext(unittest.mock.patch.object(signature, "KNOWN", file_of("page.rst known\n", self)))
@@ -549,6 +592,7 @@ class HuntCommand(unittest.TestCase):
 
     def outcome(self, generated, kernel, weftd, logs=None, stopped=None, table=(), keep_passed=False):
         self.ran.append(generated.seed)
+        self.perturbed[generated.seed] = generated.perturb
         name = self.by_seed.get(generated.seed, "")
         if isinstance(name, BaseException):
             raise name
@@ -557,7 +601,8 @@ class HuntCommand(unittest.TestCase):
         return trial.Outcome("report" if name else "passed", name, name, 50.0, 1.0, beyond=generated.seed >= self.beyond)
 
     def hunt(self, action="run", **options):
-        given = {"action": action, "scenario": "ipoib", "out": str(self.folder / "out"), "jobs": 2, "seeds": 5, "seed": None, "stack": None, "card": None, "group": None}
+        given = {"action": action, "scenario": "ipoib", "out": str(self.folder / "out"), "jobs": 2, "seeds": 5, "seed": None, "stack": None, "card": None, "group": None,
+                 "perturb": None, "kernel": None}
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()) as self.said:
             status = command.run(types.SimpleNamespace(weftd=None, logs=None, **{**given, **options}))
@@ -569,6 +614,30 @@ class HuntCommand(unittest.TestCase):
         self.assertEqual(self.hunt(seed=5), (0, "5 seeds, 3 passed\n2 of known: known: f; first seed 7; page.rst\n"))
         self.by_seed = {11: "other"}
         self.assertEqual(self.hunt(seed=10), (125, "5 seeds, 4 passed\n1 of new: other; first seed 11\n"))
+
+    def test_hunt_perturbs_the_scheduling_of_half_the_seeds_if_the_kernel_is_able_to(self):
+        self.hunt(seeds=4)
+        self.assertEqual(set(self.perturbed.values()), {""})
+        self.assertIn("the kernel 6.1-um-debug does not perturb its scheduling", self.said.getvalue())
+        (self.kernel.kdir / ".config").write_text("CONFIG_UML_PERTURB=y\n")
+        for number, (options, expected) in enumerate((({}, {1, 3}), ({"perturb": "half"}, {1, 3}), ({"perturb": "none"}, set()), ({"perturb": "all"}, {0, 1, 2, 3}),
+                                                      ({"scenario": "removal"}, set()))):
+            self.perturbed.clear()
+            self.hunt(seeds=4, out=str(self.folder / f"out-{number}"), **options)
+            self.assertEqual({seed for seed, perturb in self.perturbed.items() if perturb}, expected, options)
+            self.assertNotIn("does not perturb", self.said.getvalue())
+        with self.assertRaisesRegex(LabError, "results of another hunt"):
+            self.hunt(seeds=4, out=str(self.folder / "out-0"), perturb="all")
+
+    def test_kernel_that_cannot_perturb_its_scheduling_is_refused_for_a_schedule_that_needs_it(self):
+        file = file_of("scenario ipoib\nseed 3\nperturb sleeps=20\n4.0 node1 up ib0\n", self)
+        with (unittest.mock.patch.multiple(command, _prepare=PREPARE), unittest.mock.patch.multiple(command.image, initramfs=lambda _: None, root_tree=lambda: None),
+              unittest.mock.patch.object(command.own_uml, "named", lambda *_: self.kernel)):
+            for action, options in (("replay", {"file": str(file)}), ("reduce", {"file": str(file)}), ("run", {"perturb": "all"})):
+                with self.subTest(action), self.assertRaisesRegex(LabError, "the kernel 6.1-um-debug lacks CONFIG_UML_PERTURB"):
+                    self.hunt(action, **options)
+            (self.kernel.kdir / ".config").write_text("CONFIG_UML_PERTURB=y\n")
+            self.assertEqual(self.hunt("replay", file=str(file))[0], 0)
 
     def test_repeated_hunt_runs_only_seeds_without_a_verdict(self):
         self.hunt(seeds=3)

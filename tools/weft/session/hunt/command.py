@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 
-from hunt import reduction, scenarios, schedule as schedules, signature, trial, walk
+from hunt import perturbation, reduction, scenarios, schedule as schedules, signature, trial, walk
 from hunt.corpus import Corpus
 from lab import image, kernels, own_uml, shared_time
 from lab.errors import SIGNALLED, LabError, printable
@@ -71,12 +71,14 @@ def _report(text):
     print(printable(text), file=sys.stderr, flush=True)
 
 
-def _prepare(args, scenario):
-    """Returns the guests' kernel. Builds the images that all labs need first, because several labs would otherwise build them at the same time."""
+def _prepare(args, scenario, perturbed=False):
+    """Returns the guests' kernel, which must be able to perturb its scheduling if `perturbed` is set. Builds the images that all labs need first, because several labs would otherwise build them at the same time."""
     name = args.kernel or trial.KERNEL
     if scenario == "connected" and name in kernels.VARIANTS:
         raise LabError(f"the kernel {name} has no connected mode of IPoIB, which the scenario connected needs", "use --kernel with the directory of scripts/uml/build")
     kernel = own_uml.named(name, (*own_uml.FAILING_ALLOCATIONS, *(CONNECTED_MODE if scenario == "connected" else ())))
+    if perturbed:
+        perturbation.check(kernel)
     image.initramfs(kernel)
     image.root_tree()
     return kernel
@@ -101,13 +103,25 @@ def _summary(verdicts):
     return any(page is None for _, page in by_signature)
 
 
+def _mode(args, kernel):
+    """Returns which seeds are perturbed: half of them if the user has not decided and the kernel is able to."""
+    if args.scenario in walk.STEPS:
+        return perturbation.NONE
+    if args.perturb is None and not perturbation.supported(kernel):
+        _report(f"the kernel {kernel.release} does not perturb its scheduling; a kernel of scripts/uml/build does")
+        return perturbation.NONE
+    return args.perturb or perturbation.HALF
+
+
 def hunt(args):
     """Runs the seeds that have no verdict yet."""
     directory = pathlib.Path(args.out or f"hunt-{args.scenario}")
     settings = {"stack": args.stack or NAMES[0], "card": args.card or "mlx4"}
     # Verdicts of another kernel or another version of the scenario are not comparable.
-    kernel = _prepare(args, args.scenario)
-    corpus = Corpus(directory, {"scenario": args.scenario, "version": scenarios.version(args.scenario), "kernel": f"{kernel.kdir.name} {kernel.identity}".strip(), **settings})
+    kernel = _prepare(args, args.scenario, args.perturb in (perturbation.HALF, perturbation.ALL))
+    mode = _mode(args, kernel)
+    corpus = Corpus(directory, {"scenario": args.scenario, "version": scenarios.version(args.scenario), "kernel": f"{kernel.kdir.name} {kernel.identity}".strip(), **settings,
+                                **({"perturb": mode} if mode != perturbation.NONE else {})})
     first = args.seed or 0
     seeds = range(first, first + (args.seeds or (walk.ENOUGH if args.scenario in walk.STEPS else 100)))
     if seeds[-1] > schedules.LARGEST_SEED:
@@ -132,6 +146,8 @@ def hunt(args):
 
     def one(seed, stopped):
         schedule = scenarios.generate(args.scenario, seed, **settings)
+        if perturbation.perturbs(mode, seed):
+            schedule = schedule.but(perturb=perturbation.generate(args.scenario, seed))
         return add(seed, schedule, run(schedule, str(seed), stopped))
 
     def several(group, stopped):
@@ -166,7 +182,7 @@ def hunt(args):
 def replay(args):
     """Runs the schedule of a file; the exit status reports whether the run had the expected signature."""
     schedule = schedules.read(pathlib.Path(args.file))
-    kernel = _prepare(args, schedule.scenario)
+    kernel = _prepare(args, schedule.scenario, bool(schedule.perturb))
     outcome = trial.run(schedule, kernel, args.weftd, args.logs, interruption_came, keep_passed=True)
     if outcome.report:
         print(printable(outcome.report))
@@ -180,7 +196,7 @@ def replay(args):
 def reduce(args):
     """Reduces the schedule of a file to the steps that its report needs."""
     schedule = schedules.read(pathlib.Path(args.file))
-    kernel = _prepare(args, schedule.scenario)
+    kernel = _prepare(args, schedule.scenario, bool(schedule.perturb))
     whole = trial.run(schedule, kernel, args.weftd, None, interruption_came)
     if whole.verdict == trial.PASSED:
         raise LabError(f"{args.file} passes", "only a schedule that leads to a report can be reduced")

@@ -39,7 +39,9 @@ def candidates(schedule, until):
 
 
 def shortest(schedule, until, fails):
-    """Returns the reduced schedule. fails(schedule): whether it causes the same report. until: the time of the step in which the report occurred, or
+    """Returns the reduced schedule, with as few kinds of perturbation as possible. fails(schedule): whether it causes the same report. until: the time of the step in which the report occurred, or
     None."""
     schedule = next((each for each in candidates(schedule, until) if each.steps and fails(each)), schedule)
+    kinds = reduce(schedule.perturb.split(), lambda part: fails(schedule.but(perturb=" ".join(part))))
+    schedule = schedule.but(perturb=" ".join(kinds))
     return schedule.but(steps=reduce(schedule.steps, lambda steps: bool(steps) and fails(schedule.but(steps=steps))))

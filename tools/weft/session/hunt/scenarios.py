@@ -314,7 +314,7 @@ def _scripts(name):
 
 def version(name):
     """Identifies the code that generates schedules and runs them in guests."""
-    files = (HERE / ("walk.py" if name in walk.STEPS else "scenarios.py"), HERE / "guest.sh", *_scripts(name))
+    files = (HERE / ("walk.py" if name in walk.STEPS else "scenarios.py"), HERE / "guest.sh", *_scripts(name), *(() if name in walk.STEPS else (HERE / "perturbation.py",)))
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
 
 

@@ -15,6 +15,7 @@ counts allocations of pages, too.
 import dataclasses
 import re
 
+from hunt import perturbation
 from lab.errors import LabError
 from stack import IN_TREE, NAMES
 
@@ -22,7 +23,7 @@ FABRIC = "fabric"
 HOST = re.compile(r"node[1-9]")
 WORD = re.compile(r"[\w.=%:-]+")
 STEP = re.compile(r"(?P<at>\d{1,5}(?:\.\d{1,6})?) (?P<host>\w+) (?P<words>.*?)(?: fail=(?P<fail>(?:any:)?\d{1,6}))?")
-SETTINGS = {"scenario": "", "seed": "0", "stack": "linux", "card": "mlx4", "check": "yes", "expect": ""}
+SETTINGS = {"scenario": "", "seed": "0", "stack": "linux", "card": "mlx4", "check": "yes", "perturb": "", "expect": ""}
 MOST_STEPS = 10000
 LARGEST_SEED = 0xFFFFFFFF
 
@@ -40,7 +41,8 @@ class Step:
 
 @dataclasses.dataclass(frozen=True)
 class Schedule:
-    """check: whether the lab is checked after the last step (the script's function `check`); expect: the signature of the expected report."""
+    """check: whether the lab is checked after the last step (the script's function `check`); perturb: how the guests' scheduling is perturbed; expect: the
+    signature of the expected report."""
 
     scenario: str
     seed: int
@@ -48,6 +50,7 @@ class Schedule:
     stack: str = SETTINGS["stack"]
     card: str = SETTINGS["card"]
     check: bool = True
+    perturb: str = SETTINGS["perturb"]
     expect: str = ""
 
     def but(self, **changes):
@@ -61,7 +64,7 @@ class Schedule:
 
     def __str__(self):
         settings = {"scenario": self.scenario, "seed": self.seed, "stack": self.stack, "card": self.card, "check": "yes" if self.check else "no",
-                    "expect": self.expect}
+                    "perturb": self.perturb, "expect": self.expect}
         lines = [f"{name} {value}" for name, value in settings.items() if str(value) != SETTINGS[name]]
         return "\n".join([*lines, *map(str, self.steps)]) + "\n"
 
@@ -86,7 +89,7 @@ def read(file):
         name, _, value = line.partition(" ")
         try:
             if name in SETTINGS:
-                settings[name] = value
+                settings[name] = perturbation.parse(value) if name == "perturb" else value
             elif line:
                 steps.append(_step(line))
         except LabError as error:
@@ -101,4 +104,4 @@ def read(file):
     if len(steps) > MOST_STEPS:
         raise LabError(f"{file}: it has more than {MOST_STEPS} steps")
     return Schedule(settings["scenario"], int(settings["seed"]), tuple(sorted(steps, key=lambda step: step.at)), settings["stack"], settings["card"],
-                    settings["check"] == "yes", settings["expect"])
+                    settings["check"] == "yes", settings["perturb"], settings["expect"])

@@ -14,7 +14,7 @@ import time
 import repeating
 import stack
 from guest_setup import Setup
-from hunt import scenarios, signature, walk
+from hunt import perturbation, scenarios, signature, walk
 from hunt.schedule import FABRIC
 from lab import reports, shared_time
 from lab.errors import LabError
@@ -160,7 +160,8 @@ def run(schedule, kernel, weftd, logs=None, stopped=lambda: False, table=(), kee
             return {host: before + script(schedule, host) for host, before in setup.scripts(fabric).items()}
 
         lab = shared_time.Lab(directory / "lab", weftd, kernel, scripts, schedule.seed, lab_file=file, share=directory / "share" if probe else None,
-                              modules=setup.modules, events=_events(schedule), append=MAY_FAIL)
+                              modules=setup.modules, events=_events(schedule), append=MAY_FAIL,
+                              host_words=lambda host: perturbation.words(schedule.perturb, schedule.seed, host))
         try:
             done = shared_time.run(lab, lambda: time_limit(walk.count(schedule)), stopped)
             consoles = {host: (lab.directory / f"console-{host}.log").read_text(errors="replace") for host in schedule.hosts}

@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 
-from lab import cache, image, kernels
+from lab import cache, image, kernels, own_uml
 from lab.testing import test
 from lab.waiting import wait_until
 
@@ -128,6 +128,71 @@ def hunt_reports_injected_kernel_defects(lab):
         done = _hunt(lab, "replay", schedule, "--kernel", tree, "--logs", lab.directory / name, status=3 if signature else 0)
         said = done.stderr.splitlines()[0]
         assert re.fullmatch(f"(report|stuck): {signature}.*" if signature else "passed", said), f"{name}: {done.stdout}{done.stderr}"
+
+
+SCRIPTS = cache.TREE / "scripts"
+SOURCE = pathlib.Path("/usr/src/linux-source-6.1.tar.xz")
+
+
+def _perturbed_kernel():
+    """Returns the directory of a kernel that scripts/uml/build has built for this and earlier tests."""
+    files = [*sorted((SCRIPTS / "uml").iterdir()), *sorted(path for path in (SCRIPTS / "kernel").rglob("*") if path.is_file())]
+    key = cache.key_of(SOURCE.stat().st_size, SOURCE.stat().st_mtime_ns, *files)
+    return cache.entry("uml-hunt", key, lambda work: cache.tool(SCRIPTS / "uml/build", SOURCE, work / "tree"), need_mib=5000, product="tree/vmlinux") / "tree"
+
+
+# The perturbation that triggers each race, and the signature that the hunt reports.
+RACES = {
+    "sleeps": ("sleeps=10", r"KASAN: use-after-free: injected_use"),
+    "timers": ("timers=5", r"WARNING at lib/debugobjects\.c: .*"),
+    "work": ("work=5", r"KASAN: use-after-free: injected_use"),
+}
+RACE = """scenario verbs
+seed {}
+perturb {}
+check no
+4.0 node1 load injected_race_{}
+"""
+
+
+@test(kernels=(), also=("um-debug",), timeout=3600)
+def hunt_finds_injected_races_only_with_perturbed_scheduling(lab):
+    """Each of three modules has a race. Its schedule passes without perturbation. With the kind of perturbation that triggers the race, the kernel reports it. The
+    same seed then gives the same console to the last byte, and another seed gives another console."""
+    built = _perturbed_kernel()
+    base = dataclasses.replace(kernels.find(lab.kernel), release=(built / "include/config/kernel.release").read_text().strip(), kdir=built, modules=own_uml.look(built).modules)
+    source = lab.directory / "injected"
+    shutil.copytree(HERE / "injected", source)
+    cache.tool("make", "-C", built, "ARCH=um", f"M={source}", "modules")
+    tree = _kernel_with(base, lab.directory / "kernel", [source / f"injected_race_{name}.ko" for name in RACES])
+
+    def replay(name, seed, perturb, status, logs=None):
+        schedule = lab.directory / f"{name}.hunt"
+        schedule.write_text(RACE.format(seed, perturb, name))
+        done = _hunt(lab, "replay", schedule, "--kernel", tree, *(("--logs", logs) if logs else ()), status=status)
+        return done.stderr.splitlines()[0], (logs / "console-node1.log").read_bytes() if logs else b""
+
+    for name, (perturb, signature) in RACES.items():
+        assert replay(name, 1, "", 0)[0] == "passed"
+        runs = [replay(name, seed, perturb, 3, lab.directory / f"{name}-{number}") for number, seed in enumerate((1, 1, 2))]
+        for said, _ in runs:
+            assert re.fullmatch(f"report: {signature}.*", said), f"{name}: {said}"
+        assert runs[0][1] == runs[1][1], f"{name}: the consoles of two runs with the same seed differ"
+        assert runs[0][1] != runs[2][1], f"{name}: the consoles of runs with different seeds do not differ"
+
+
+@test(kernels=(), also=("um-debug",), timeout=3600)
+def perturbed_run_with_the_same_seed_captures_the_same_packets(lab):
+    """Two hosts ping each other over Linux's stack, and the scheduling of their kernels is perturbed."""
+    captures = []
+    for number, seed in enumerate((7, 7, 8)):
+        capture = lab.directory / f"{number}.pcap"
+        done = subprocess.run([lab.program("weft"), "run", "--deterministic", "--quiet", "--stack", "linux", "--card", "mlx4", "--kernel", _perturbed_kernel(), "--seed", "1",
+                               "--append", f"weft.perturb={seed},20,10,5", "--capture", capture, "--", "ping -q -c 20 -i 0.05 10.1.0.2; ip link add p8001 link ib0 type ipoib pkey 0x8001"],
+                              capture_output=True, text=True, check=False, timeout=900 * lab.slowness)
+        assert "Kernel" not in done.stderr, done.stdout + done.stderr
+        captures.append(capture.read_bytes())
+    assert captures[0] == captures[1] != captures[2], [len(each) for each in captures]
 
 
 @dataclasses.dataclass(frozen=True)
