@@ -560,6 +560,11 @@ void add_hunt(CLI::App &app, const std::filesystem::path &socket_directory)
 	random("verbs", "programs that use verbs and MADs, killed, with failing allocations, "
 			"while cards and modules are removed");
 	random("connected", "IPoIB in connected mode, with connections that break");
+	random("nvme", "NVMe over RDMA: disks are written and read while connections break and "
+		       "targets disappear");
+	random("srp", "the same for SRP");
+	random("rds", "reliable datagrams over RDMA, while connections break and cards are "
+		      "removed");
 	const auto walk = [&](const std::string &name, const std::string &description) {
 		scenario(name, description)
 			->number("--group G", "seeds that run one after the other in one lab "

@@ -170,6 +170,63 @@ class HuntSchedules(unittest.TestCase):
         for each in schedules:
             self.assertEqual(schedule.read(file_of(str(each), self)), each)
 
+    def test_each_action_of_the_protocol_scenarios_is_generated_and_has_a_shell_function(self):
+        for name in scenarios.PROTOCOLS:
+            script = trial.GUEST.read_text() + scenarios.script(name)
+            schedules = [scenarios.generate(name, seed) for seed in SEEDS]
+            steps = [step for each in schedules for step in each.steps if step.host != schedule.FABRIC]
+            # The tables do not have the first step, and those with an initiator have two actions that terminate programs.
+            self.assertEqual(len({step.words[0] for step in steps}), len(scenarios.PROTOCOLS[name]) + (name == "rds"), name)
+            for words in {step.words[0] for step in steps}:
+                self.assertIn(f"\n{words}() {{", script, name)
+            for each in schedules:
+                self.assertEqual(schedule.read(file_of(str(each), self)), each)
+
+    def test_steps_generated_by_the_protocol_scenarios_satisfy_their_preconditions(self):
+        """Only the target serves, and only the initiator logs in. A target that serves keeps its modules, because it uses them."""
+        for name, seed, host in itertools.product(scenarios.PROTOCOLS, SEEDS, scenarios.HOSTS):
+            target = host == "node1"
+            bound, served, loaded = True, target, True
+            running = {"listen"} if name == "rds" else set() if target else {"io"}
+            disks = name != "rds"
+            steps = [step for step in scenarios.generate(name, seed).steps if step.host == host]
+            self.assertEqual((steps[0].words, steps[0].fail), (("begin",), ""))
+            for step in steps[1:]:
+                word, *arguments = step.words
+                if word in ("login", "logout", "io"):
+                    self.assertFalse(target, step)
+                if word in ("io", "listen", "ask"):
+                    self.assertNotIn(word, running, step)
+                    running.add(word)
+                elif word == "manage":
+                    running.add("manager")
+                elif word in ("starve", "terminate") and arguments != ["login"]:
+                    self.assertIn(arguments[0], running, step)
+                    running -= set(arguments) if word == "terminate" else set()
+                elif word in ("serve", "withdraw"):
+                    self.assertTrue(target and (loaded if word == "serve" else served), step)
+                    served = word == "serve"
+                elif word in ("load", "unload"):
+                    self.assertEqual(loaded, word == "unload")
+                    self.assertFalse(disks and target and served and word == "unload", step)
+                    loaded = not loaded
+                elif word in ("unbind", "rebind"):
+                    self.assertEqual((bound, step.fail), (word == "unbind", ""))
+                    bound = not bound
+
+    def test_outages_in_protocol_schedules_last_until_connections_fail(self):
+        """A connection fails after a few seconds without responses. In the other scenarios no fault lasts longer than three."""
+        def longest(name):
+            times = []
+            for seed in SEEDS:
+                steps = scenarios.generate(name, seed).steps
+                downs = {step.words[2]: step.at for step in steps if step.words[:2] == ("link", "down")}
+                times += [step.at - downs[step.words[2]] for step in steps if step.words[:2] == ("link", "up") and step.words[2] in downs]
+            return max(times)
+        for name in scenarios.PROTOCOLS:
+            self.assertGreater(longest(name), 10)
+        self.assertLess(longest("ipoib"), 3.001)
+
     def test_steps_generated_by_weft_hunt_cm_satisfy_their_preconditions(self):
         """A program is started only if its kind does not run, and killed only if it does. Interfaces are changed only while the card is bound."""
         kinds = {"serve": "serve", "connect": "connect", "connect_child": "connect", "random": "random", "namespace": "namespace", "manage": "manager"}
@@ -233,10 +290,10 @@ class HuntSchedules(unittest.TestCase):
         for name in scenarios.TABLES:
             said = {" ".join(step.words) for step in self.faults_of(name, card="mthca")}
             for form in ("link down node1", "link set node2 loss=50%", "sm renumber", r"sm corrupt-replies one-in=3 seed=\d+", r"card fault node1 command-nth count=\d\d?",
-                         "card fault node2 catastrophic", "card fault node1 interrupt"):
+                         "card fault node2 catastrophic", "card fault node[12] (interrupt|eqe-type|eqe-number|command-twice)"):
                 self.assertTrue(any(re.fullmatch(form, words) for words in said), f"{name}: {form}")
             for kind in ("cm_loss", "cm_duplication", "cm_corruption", "cm_lateness"):
-                self.assertEqual(any(f" {kind}=20%" in words for words in said), name in ("cm", "connected"), name)
+                self.assertEqual(any(f" {kind}=20%" in words for words in said), name in ("cm", "connected", *scenarios.PROTOCOLS), name)
 
     def test_schedule_removes_every_persistent_fault_that_it_injects(self):
         """Faults of one kind may overlap. The last step of each kind removes it."""
@@ -695,6 +752,12 @@ class HuntCommand(unittest.TestCase):
     def test_weft_hunt_connected_requires_a_kernel_with_ipoib_connected_mode(self):
         with self.assertRaisesRegex(LabError, "um-debug has no connected mode.*scripts/uml/build"):
             PREPARE(types.SimpleNamespace(kernel=None), "connected")
+
+    def test_hunt_for_a_protocol_requires_a_kernel_with_its_modules(self):
+        for scenario, words in (("nvme", "NVMe over RDMA"), ("srp", "SRP")):
+            with self.assertRaisesRegex(LabError, f"um-debug has no {words}, which the scenario {scenario} needs.*scripts/uml/build"):
+                PREPARE(types.SimpleNamespace(kernel=None), scenario)
+        self.assertEqual(set(command.NEEDED), {"connected", *scenarios.PROTOCOLS})
 
     def test_schedule_that_causes_a_new_kernel_report_is_saved(self):
         self.by_seed = {2: "other: f"}

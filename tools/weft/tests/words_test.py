@@ -55,7 +55,7 @@ class CommandLineArguments(unittest.TestCase):
         words = self.words("hunt", "ipoib", "--seeds", "7", "--seed", "4294967295", "--out", "a b")
         self.assertEqual(words[1], "hunt")
         self.assertTrue({"seeds:=7", "seed:=4294967295", "out=a b", "action=run", "scenario=ipoib"} <= set(words), words)
-        for scenario in ("verbs", "connected", "probe", "removal"):
+        for scenario in ("verbs", "connected", "nvme", "srp", "rds", "probe", "removal"):
             self.assertTrue({"seeds:=2", "action=run", f"scenario={scenario}"} <= set(self.words("hunt", scenario, "--seeds", "2")))
         self.assertTrue({"card=mlx5", "kernel=a b"} <= set(self.words("hunt", "verbs", "--card", "mlx5", "--kernel", "a b")))
         for action in (("replay",), ("reduce", "--out", "x")):

@@ -17,7 +17,13 @@ from labs import interruption
 from stack import NAMES
 
 NOT_REPEATED, FOUND = 3, 125
-CONNECTED_MODE = (("INFINIBAND_IPOIB_CM", "y", "connected mode"),)
+# Options of the kernel that a scenario needs, which um-debug does not have.
+NEEDED = {
+    "connected": (("INFINIBAND_IPOIB_CM", "y", "connected mode of IPoIB"),),
+    "nvme": (("NVME_RDMA", "m", "NVMe over RDMA"), ("NVME_TARGET_RDMA", "m", "a target of NVMe over RDMA"), ("BLK_DEV_RAM", "m", "the target's disk")),
+    "srp": (("INFINIBAND_SRP", "m", "SRP"), ("INFINIBAND_SRPT", "m", "a target of SRP"), ("BLK_DEV_SD", "m", "SCSI disks")),
+    "rds": (("RDS_RDMA", "m", "reliable datagrams over RDMA"),),
+}
 
 
 class Jobs:
@@ -74,9 +80,10 @@ def _report(text):
 def _prepare(args, scenario, perturbed=False):
     """Returns the guests' kernel, which must be able to perturb its scheduling if `perturbed` is set. Builds the images that all labs need first, because several labs would otherwise build them at the same time."""
     name = args.kernel or trial.KERNEL
-    if scenario == "connected" and name in kernels.VARIANTS:
-        raise LabError(f"the kernel {name} has no connected mode of IPoIB, which the scenario connected needs", "use --kernel with the directory of scripts/uml/build")
-    kernel = own_uml.named(name, (*own_uml.FAILING_ALLOCATIONS, *(CONNECTED_MODE if scenario == "connected" else ())))
+    needed = NEEDED.get(scenario, ())
+    if needed and name in kernels.VARIANTS:
+        raise LabError(f"the kernel {name} has no {needed[0][2]}, which the scenario {scenario} needs", "use --kernel with the directory of scripts/uml/build")
+    kernel = own_uml.named(name, (*own_uml.FAILING_ALLOCATIONS, *needed))
     if perturbed:
         perturbation.check(kernel)
     image.initramfs(kernel)

@@ -25,15 +25,17 @@ done
 
 [ ! -e $slab ] || echo Y >$slab/cache-filter
 
-# Makes the Nth allocation of a process fail, counted from now. If $fail is N, only objects are counted, of the caches that the kernel's command line marks.
-# If it is any:N, pages are counted too. Their number depends on the free objects that earlier operations have left.
-arm() {
+# Selects the allocations that are counted. If $fail is N, only objects are counted, of the caches that the kernel's command line marks. If it is any:N,
+# pages are counted too. Their number depends on the free objects that earlier operations have left.
+select_counted() {
 	local smallest=99
-	case $fail in
-	0) return ;;
-	any:*) smallest=0 ;;
-	esac
+	[[ $fail != any:* ]] || smallest=0
 	[ ! -e $pages ] || echo $smallest >$pages/min-order
+}
+# Makes the Nth allocation of a process fail, counted from now.
+arm() {
+	[ "$fail" != 0 ] || return 0
+	select_counted
 	echo "${fail#any:}" >"/proc/$1/fail-nth"
 }
 # put WORD FILE: writes a word to a file.
@@ -76,13 +78,19 @@ manage() {
 	printf 'sminfo_polling_timeout 500\npolling_retry_number 2\nuse_ucast_cache FALSE\n' >/run/opensm.conf
 	run manager opensm -F /run/opensm.conf -f /run/opensm.log -p 14
 }
+# Whether a process has exited. The stack of one that has not after 50 attempts of await is logged.
+has_exited() {
+	kill -0 "$1" || return 0
+	((tries != 50)) || log "stack of process $1: $(tr '\n' ' ' <"/proc/$1/stack")"
+	return 1
+}
 # Kills the programs, which must exit.
 kill_programs() {
 	local file
 	for file in /run/hunt-*.pid; do
 		[ -e "$file" ] || continue
 		kill -KILL "$(<"$file")"
-		await "a killed program did not exit" eval "! kill -0 $(<"$file")"
+		await "a killed program did not exit: $(basename "$file" .pid)" has_exited "$(<"$file")"
 	done
 }
 
@@ -160,9 +168,12 @@ await_peer() {
 	done
 	pause 5
 }
+# Ends what the peer's check needed. A scenario may replace it.
+release() { :; }
 finish() {
 	check
 	await_peer
+	release
 	kill_programs
 	leaks
 	log "finished"

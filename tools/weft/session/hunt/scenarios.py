@@ -25,6 +25,7 @@ FAILS = 0.6         # probability that a step has a failing allocation
 FAULTS = 0.15       # probability that a step is a fault of the fabric, a card or the subnet manager
 ANY = 0.2           # probability that pages are counted as well
 LONGEST_FAULT = 3.0     # seconds
+LONGEST_OUTAGE = 15.0   # seconds, after which connections have failed
 # Seconds after a failure in which the driver may still remove and register the device: mlx4_core looks for failures every five seconds.
 UNTIL_RESET = 10.0
 ALLOCATIONS = (20, 60, 250)     # the largest number of the failing one: the creation of an interface allocates some 230 objects
@@ -38,6 +39,9 @@ class CommonState:
         self.bound = True
         self.running = set()        # programs that have been started and not killed
         self._reset_until = 0.0
+
+    def begin(self, host):
+        """Is called with the name of the host whose state it is."""
 
     def has_umad(self):
         return self.bound
@@ -69,10 +73,12 @@ class State(CommonState):
 
 @dataclasses.dataclass(frozen=True)
 class Action:
-    """generate(rng, state): returns the step's words, or None if the state does not permit it; updates the state."""
+    """generate(rng, state): returns the step's words, or None if the state does not permit it; updates the state. may_fail: an allocation of the step may
+    fail."""
 
     weight: int
     generate: typing.Callable
+    may_fail: bool = True
 
 
 def _bind(_, state):
@@ -301,11 +307,122 @@ CM = (
     # Unloading fails while a program has the node open.
     Action(1, lambda *_: ("unload",)), Action(2, lambda *_: ("load",)),
 )
-TABLES = {"ipoib": IPOIB, "verbs": VERBS, "connected": CONNECTED, "cm": CM}
-STATES = {"ipoib": State, "verbs": VerbsState, "connected": State, "cm": CmState}
-FIRST = {"ipoib": ("traffic",), "connected": ("traffic",), "cm": ("serve", "1")}     # the step with which each host begins
+TARGET = HOSTS[0]     # the other host is the initiator
+
+
+class ProtocolState(CommonState):
+    """The same for the scenarios of protocols that have a target and an initiator. served: the target's disk is accessible."""
+
+    def __init__(self, _):
+        super().__init__()
+        self.served = True
+        self.loaded = True
+
+    def begin(self, host):
+        self.is_target = host == TARGET
+        if not self.is_target:
+            self.running.add("io")
+
+
+def _on_target(generate):
+    return lambda rng, state: generate(rng, state) if state.is_target else None
+
+
+def _on_initiator(generate):
+    return lambda rng, state: None if state.is_target else generate(rng, state)
+
+
+def _step(*words):
+    return lambda *_: words
+
+
+def _bind_card(name, bound):
+    def generate(_, state):
+        if state.bound == bound or not (bound or state.may_remove()):
+            return None
+        state.bound = bound
+        return (name,)
+    return generate
+
+
+def _modules(name, loaded):
+    """Unloads or loads the modules of the host's part. A target that serves keeps its modules."""
+    def generate(_, state):
+        if state.loaded == loaded or (state.is_target and not loaded and state.served):
+            return None
+        state.loaded = loaded
+        return (name,)
+    return generate
+
+
+def _serve(_, state):
+    if not state.loaded:
+        return None
+    state.served = True
+    return ("serve",)
+
+
+def _withdraw(_, state):
+    if not state.served:
+        return None
+    state.served = False
+    return ("withdraw",)
+
+
+def _io(rng, state):
+    if "io" in state.running:
+        return None
+    state.running.add("io")
+    return ("io", str(rng.randrange(1, 1 << 32)))
+
+
+# The steps of all protocols. No allocation of the card's driver and of IPoIB fails, because other scenarios test them.
+HOST_STEPS = (
+    Action(3, _terminate), Action(MANAGES, _manage), Action(1, _modules("unload", False)), Action(8, _modules("load", True)),
+    Action(1, _bind_card("unbind", False), False), Action(8, _bind_card("rebind", True), False), Action(1, _on_ib0("down"), False), Action(4, _on_ib0("up"), False),
+    Action(1, _on_ib0("no_address"), False), Action(4, _on_ib0("address"), False), Action(1, _on_ib0("flush"), False),
+)
+
+
+def _protocol(target=(), initiator=()):
+    """Returns the table of a protocol, given the steps that only it has: a weight and the name of a step."""
+    return (
+        Action(8, _on_target(_serve)), Action(3, _on_target(_withdraw)), *(Action(weight, _on_target(_step(name))) for weight, name in target),
+        Action(10, _on_initiator(_step("login"))), Action(2, _on_initiator(_step("logout"))), Action(1, _on_initiator(_step("terminate", "login"))),
+        Action(10, _on_initiator(_io)), Action(4, _on_initiator(_starve)), *(Action(weight, _on_initiator(_step(name))) for weight, name in initiator),
+        *HOST_STEPS,
+    )
+
+
+class DatagramState(ProtocolState):
+    """The same for the scenario rds, in which both hosts do the same."""
+
+    def begin(self, host):
+        self.is_target = False
+        self.running.add("listen")
+
+
+def _datagrams(kind, has_seed):
+    def generate(rng, state):
+        if kind in state.running:
+            return None
+        state.running.add(kind)
+        return (kind, *((str(rng.randrange(1, 1 << 32)),) if has_seed else ()))
+    return generate
+
+
+RDS = (*HOST_STEPS, Action(8, _datagrams("listen", False)), Action(10, _datagrams("ask", True)), Action(6, _starve))
+PROTOCOLS = {
+    "nvme": _protocol(target=((2, "disable"), (1, "close_port")), initiator=((2, "reset"), (1, "rescan"))),
+    "srp": _protocol(target=((2, "disable"), (2, "remove_initiator")), initiator=((1, "delete_disk"), (2, "rescan"))),
+    "rds": RDS,
+}
+TABLES = {"ipoib": IPOIB, "verbs": VERBS, "connected": CONNECTED, "cm": CM, **PROTOCOLS}
+STATES = {"ipoib": State, "verbs": VerbsState, "connected": State, "cm": CmState, **{name: ProtocolState for name in PROTOCOLS}, "rds": DatagramState}
+# The step with which each host begins.
+FIRST = {"ipoib": ("traffic",), "connected": ("traffic",), "cm": ("serve", "1"), **{name: ("begin",) for name in PROTOCOLS}}
 # The scripts of a scenario, if they are not the one with its name.
-SCRIPTS = {"connected": ("ipoib", "connected"), **{name: ("walk",) for name in walk.STEPS}}
+SCRIPTS = {"connected": ("ipoib", "connected"), **{name: ("walk",) for name in walk.STEPS}, **{name: ("protocol", name) for name in PROTOCOLS if name != "rds"}}
 
 
 def _scripts(name):
@@ -331,6 +448,11 @@ def script(name):
 
 def _link_down(_, host, *__):
     return ("link", "down", host), ("link", "up", host)
+
+
+def _outage(*arguments):
+    """A link is down until the connections over it have failed. Afterwards their initiators have to connect again."""
+    return _link_down(*arguments)
 
 
 def _loss(rng, host, *_):
@@ -381,14 +503,19 @@ HANDLED = {"mlx4": ("eqe-type", "eqe-number", "interrupt", "command-twice"), "ml
 # weft's drivers have to tolerate all faults. Those left out stop the card until it is reset, so the steps after them would have no effect.
 ALL_FAULTS = ("cqe-number", "cqe-index", "cqe-opcode", "eqe-type", "eqe-number", "interrupt", "command-twice", "command-status")
 COMMON = ((6, _link_down), (6, _loss), (1, _renumber), (2, _corrupt_replies), (2, _command), (2, _card_fault), (1, _catastrophe))
-FAULT_TABLES = {"ipoib": COMMON, "verbs": COMMON, "connected": ((4, _cm_faults), *COMMON), "cm": ((8, _cm_faults), *COMMON)}
+# Few faults of cards, because initiators need not connect again by themselves after one.
+DISCONNECTING = ((6, _cm_faults), (6, _outage), (6, _link_down), (6, _loss), (2, _renumber), (2, _corrupt_replies), (1, _command), (1, _card_fault), (1, _catastrophe))
+FAULT_TABLES = {"ipoib": COMMON, "verbs": COMMON, "connected": ((4, _cm_faults), *COMMON), "cm": ((8, _cm_faults), *COMMON),
+                **{name: DISCONNECTING for name in PROTOCOLS}}
+LONGEST = {_outage: LONGEST_OUTAGE}     # of the faults that may last longer than others
 
 
 def _fault(rng, at, table, states, settings):
     """Returns the steps that inject a fault and remove it."""
     host = rng.choice(HOSTS)
-    end = round(at + rng.uniform(0.05, LONGEST_FAULT), 3)
+    part = rng.random()
     (kind,) = rng.choices([kind for _, kind in table], [weight for weight, _ in table])
+    end = round(at + 0.05 + part * (LONGEST.get(kind, LONGEST_FAULT) - 0.05), 3)
     begins, ends = kind(rng, host, states[host], settings) or (None, None)
     return [Step(when, FABRIC, words) for when, words in ((at, begins), (end, ends)) if words]
 
@@ -408,6 +535,8 @@ def generate(name, seed, **settings):
     rng = random.Random(f"{name} {seed}")
     chosen = {"card": SETTINGS["card"], "stack": SETTINGS["stack"], **settings}
     states = {host: STATES[name](chosen["card"]) for host in HOSTS}
+    for host, state in states.items():
+        state.begin(host)
     at = BEGIN
     steps = [Step(BEGIN, host, FIRST[name]) for host in HOSTS if name in FIRST]
     while len(steps) < STEPS:
@@ -420,5 +549,5 @@ def generate(name, seed, **settings):
         host = rng.choice(HOSTS)
         (action,) = rng.choices(table, [action.weight for action in table])
         if words := action.generate(rng, states[host]):
-            steps.append(Step(at, host, words, _failure(rng)))
+            steps.append(Step(at, host, words, _failure(rng) if action.may_fail else ""))
     return Schedule(name, seed, tuple(sorted(steps, key=lambda step: step.at)), **settings)

@@ -30,7 +30,7 @@ DONE = re.compile(r"weft-hunt: (\d+\.\d+) ")
 # Maximum number of mappings of one page that dma-debug can count. A program may register its memory any number of times.
 OFTEN_MAPPED = "DMA-API: exceeded 7 overlapping mappings"
 PROBES = {"verbs": "weft-uverbs-probe", "cm": "weft-ucma-probe"}     # programs of the source tree that scenarios run
-LINUX_ONLY = ("verbs",)     # scenarios that are only for Linux's stack
+LINUX_ONLY = ("verbs", *scenarios.PROTOCOLS)    # scenarios that are only for Linux's stack
 PASSED, REPORT, STUCK, NO_END = "passed", "report", "stuck", "no end"
 
 LAB = """

@@ -423,3 +423,52 @@ def interrupted_hunt_continues_without_repeating_seeds(lab):
         assert re.match(r"4 seeds, \d passed", done.stdout), done.stdout
         assert all((out / "seeds" / name).stat().st_mtime_ns == when for name, when in ready.items()), "a seed ran again"
         assert {json.loads(path.read_text())["seed"] for path in out.glob("seeds/*.json")} == set(range(4))
+
+
+def _kernel_of_hunts():
+    """Returns the directory of the kernel that scripts/uml/build builds, without the tree in which it was built."""
+    scripts = cache.TREE / "scripts"
+    inputs = sorted(path for folder in ("uml", "kernel") for path in (scripts / folder).rglob("*") if path.is_file())
+
+    def make(directory):
+        tree = directory / "tree"
+        cache.tool(scripts / "uml/build", "/usr/src/linux-source-6.1.tar.xz", tree)
+        cache.tool("make", "-C", tree, "ARCH=um", "INSTALL_MOD_STRIP=1", f"INSTALL_MOD_PATH={directory}", "modules_install")
+        (directory / "include/config").mkdir(parents=True)
+        for name in (".config", "include/config/kernel.release", "vmlinux"):
+            shutil.copy2(tree / name, directory / name)
+        shutil.rmtree(tree)
+
+    return cache.entry("uml-hunt", cache.key_of(*inputs), make, need_mib=3000, product="vmlinux")
+
+
+@test(kernels=(), also=("um-debug",), timeout=3600)
+def initiators_reconnect_to_targets_that_disappear(lab):
+    """An initiator writes and reads a disk of a target over NVMe and SRP, while the target's card and the link disappear. It connects again, the data are
+    unchanged, and all modules can be unloaded. A few seeds of each protocol cause no new report. The kernel is built
+    first."""
+    kernel = _kernel_of_hunts()
+    for name in ("nvme", "srp"):
+        schedule, logs = lab.directory / f"{name}.hunt", lab.directory / name
+        schedule.write_text(TARGET_DISAPPEARS.format(name))
+        _hunt(lab, "replay", schedule, "--kernel", kernel, "--logs", logs, status=0)
+        for host in ("node1", "node2"):
+            said = (logs / f"console-{host}.log").read_text()
+            assert "weft-hunt: checked" in said and "weft-hunt: finished" in said, said
+        assert "weft-hunt: reconnected" in said, said
+    for name in ("nvme", "srp", "rds"):
+        done = _hunt(lab, name, "--kernel", kernel, "--seeds", "2", "--jobs", "1", "--out", lab.directory / f"hunt-{name}", status=0)
+        assert re.match(r"2 seeds, \d passed", done.stdout), done.stdout
+
+
+TARGET_DISAPPEARS = """scenario {}
+seed 1
+4.0 node1 begin
+4.0 node2 begin
+9.0 fabric link down node2
+20.0 fabric link up node2
+24.0 node1 unbind
+25.0 node1 rebind
+26.0 node1 withdraw
+27.0 node1 serve
+"""
