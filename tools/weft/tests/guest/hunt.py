@@ -445,7 +445,7 @@ def _kernel_of_hunts():
 @test(kernels=(), also=("um-debug",), timeout=3600)
 def initiators_reconnect_to_targets_that_disappear(lab):
     """An initiator writes and reads a disk of a target over NVMe and SRP, while the target's card and the link disappear. It connects again, the data are
-    unchanged, and all modules can be unloaded. A few seeds of each protocol cause no new report. The kernel is built
+    unchanged, and all modules can be unloaded. Three known reports are reproduced, and a few seeds of each protocol cause no new one. The kernel is built
     first."""
     kernel = _kernel_of_hunts()
     for name in ("nvme", "srp"):
@@ -456,6 +456,8 @@ def initiators_reconnect_to_targets_that_disappear(lab):
             said = (logs / f"console-{host}.log").read_text()
             assert "weft-hunt: checked" in said and "weft-hunt: finished" in said, said
         assert "weft-hunt: reconnected" in said, said
+    for report in ("rds-header-direction", "rds-transport-lock-order", "nvme-rdma-reset-delete"):
+        _hunt(lab, "replay", REPORTS / f"{report}.hunt", "--kernel", kernel, status=0)
     for name in ("nvme", "srp", "rds"):
         done = _hunt(lab, name, "--kernel", kernel, "--seeds", "2", "--jobs", "1", "--out", lab.directory / f"hunt-{name}", status=0)
         assert re.match(r"2 seeds, \d passed", done.stdout), done.stdout
