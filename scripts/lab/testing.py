@@ -20,6 +20,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -177,13 +178,13 @@ LEFT = 10       # seconds in which processes that a test has left may still exit
 
 def _processes_of(temporary):
     """Returns the processes that were started by the test with this temporary folder, as {pid: command line}. Daemons of labs are in sessions of their
-    own, but have the test's environment."""
-    wanted = f"TMPDIR={temporary}".encode()
+    own, but have the test's environment, in which the test may have set a folder below this one."""
+    wanted = re.compile(rb"(?:^|\0)TMPDIR=" + re.escape(os.fsencode(temporary)) + rb"(?:/[^\0]*)?\0")
     found = {}
     for entry in pathlib.Path("/proc").iterdir():
         # A process may exit at any time, and a process that has exited has neither an environment nor a command line.
         with contextlib.suppress(OSError):
-            if entry.name.isdecimal() and wanted in (entry / "environ").read_bytes().split(b"\0"):
+            if entry.name.isdecimal() and wanted.search((entry / "environ").read_bytes()):
                 found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
     return found
 
@@ -238,9 +239,9 @@ def run_one(path, name, options, kernel, seed):
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(child.pid, signal.SIGKILL)
             child.wait()
+            _running.discard(child)
             passed = not result.detail and child.returncode == 0
             left = _end_processes_of(temporary, LEFT * slowness(kernel) if passed else 0)
-            _running.discard(child)
     result.seconds = time.monotonic() - started
     if outcome.exists() and not result.detail:
         said = json.loads(outcome.read_text())
