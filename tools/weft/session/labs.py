@@ -209,7 +209,7 @@ CARRIER_TIMEOUTS = (5, 20, 60)
 CARRIER_TIMEOUTS_AT_BOOT = (20, 40, 60)     # guests that boot at the same time are slow to join, and a link that was down is counted
 NOTE_TIMEOUT = 30       # seconds
 NOT_NOTED = "has not recorded its NVMe controllers in time, so NVMe over RDMA does not connect again"
-RELEASE_TIMEOUT = 60    # seconds that a driver may take to release a card whose server has exited
+RELEASE_TIMEOUT = 90    # seconds that a driver may take to release a card whose server has exited
 # The same for a card that works, before an upgrade, including the time in which its guest records its NVMe controllers. It is not longer on a busy host:
 # a driver that waits for a program never releases its card.
 UPGRADE_TIMEOUT = 30

@@ -436,11 +436,11 @@ class View:
                     self._missing[place] = "its counters are not those of the others"
                     continue
                 mine["ports"] |= {port: values for port, values in theirs["ports"].items() if topology.has(place, port) or topology.stands_in(place, port, results)}
-            merged["down"] += [link for link in sample["down"] if link not in merged["down"]]
+            merged["down"] = list(dict.fromkeys([*merged["down"], *sample["down"]]))
             merged["guests"] += [guest for guest in sample["guests"] if topology.has(place, guest)]
             links = merged["ethernet"]["links"]
             links |= {link: up and links.get(link, True) for link, up in sample["ethernet"]["links"].items()}
-            merged["ethernet"]["attached"] += [link for link in sample["ethernet"]["attached"] if link not in merged["ethernet"]["attached"]]
+            merged["ethernet"]["attached"] = list(dict.fromkeys([*merged["ethernet"]["attached"], *sample["ethernet"]["attached"]]))
             if cards:
                 merged["cards"] |= sample.get("cards") or {}
             manager = sample.get("subnet_manager")
