@@ -137,10 +137,12 @@ void Switch::learn(SwitchPort &from, Address address)
 	// Group addresses and zero are not the address of a single station.
 	if (is_group(address) || address == 0)
 		return;
-	// Otherwise, another daemon could take the frames of a host of this daemon.
-	if (from.trunk)
-		if (const SwitchPort *known = find(address); known && !known->trunk)
-			return;
+	// Otherwise, another daemon could take the frames of a host of this daemon. A host that has
+	// sent nothing for a while may have moved.
+	if (const auto local = table_.find(address); from.trunk && local != table_.end() &&
+						     !local->second.behind->trunk &&
+						     loop_.now() - local->second.seen < kProtected)
+		return;
 	const auto [entry, is_new] = table_.try_emplace(address);
 	Known &known = entry->second;
 	known.seen = loop_.now();

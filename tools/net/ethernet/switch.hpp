@@ -34,6 +34,9 @@ public:
 	// address of that port is dropped; those of other ports stay.
 	static constexpr std::size_t kMostAddresses = 256;
 	static constexpr std::chrono::seconds kAgeing{300};
+	// Time for which a frame of a host of this daemon prevents that its address is learned from
+	// a trunk.
+	static constexpr std::chrono::seconds kProtected{2};
 	// Limits of the bytes that the switch copies to other ports because one port floods frames:
 	// in a burst, and per second. A frame counts once for each host that gets it.
 	static constexpr std::uint64_t kFloodAtOnce = 8 << 20;

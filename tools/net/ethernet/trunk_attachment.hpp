@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "base/loop.hpp"
 #include "net/ethernet/attachment.hpp"
@@ -19,9 +20,9 @@ namespace weft::ethernet
 class TrunkAttachment final : public Attachment
 {
 public:
-	// @changed is called when the trunk is connected or disconnected.
+	// @lost is called after a connection has been lost, or has been replaced by another one.
 	TrunkAttachment(Loop &loop, std::string name, std::shared_ptr<Channel> channel,
-			std::function<void()> changed)
+			std::function<void()> lost)
 	    : port_(std::move(name),
 		    [this](const FramePtr &frame) {
 			    if (!end_.send(frame))
@@ -30,7 +31,13 @@ public:
 	      end_(std::move(channel), Channel::kNetwork, loop,
 		   Channel::End::Handlers{
 			   .receive = [this](const FramePtr &frame) { port_.send(frame); },
-			   .peer_changed = std::move(changed)})
+			   .peer_changed =
+				   [this, lost = std::move(lost)] {
+					   // The first frames of the first connection may have
+					   // arrived before this call.
+					   if (std::exchange(was_connected_, connected()))
+						   lost();
+				   }})
 	{
 	}
 
@@ -40,6 +47,7 @@ public:
 
 private:
 	Port port_;
+	bool was_connected_ = false; // at the last call of peer_changed
 	Channel::End end_;
 };
 
