@@ -11,7 +11,7 @@ namespace weft
 class ThreadNumber
 {
 public:
-	static constexpr unsigned kMost = 64;
+	static constexpr unsigned kMost = 128;
 	// Replaces the number of a thread that has not called get() yet.
 	static constexpr unsigned kUnknown = kMost + 1;
 
