@@ -214,6 +214,11 @@ void Link::retrain()
 	settle_locked();
 }
 
+void Link::await_change() const
+{
+	const MutexLock lock(state_mutex_);
+}
+
 void Link::set_training(std::chrono::nanoseconds time)
 {
 	const MutexLock lock(state_mutex_);

@@ -104,6 +104,11 @@ public:
 	bool up() const { return up_.load(std::memory_order_acquire); }
 	void retrain();
 	/* Takes effect when the link trains next. */
+	/*
+	 * Returns when both ends know the last change of the link's state. Must not be called in
+	 * PortSink::link_changed().
+	 */
+	void await_change() const;
 	void set_training(std::chrono::nanoseconds time);
 	std::chrono::nanoseconds training() const;
 

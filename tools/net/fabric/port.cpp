@@ -135,6 +135,12 @@ void Port::retrain()
 		l->retrain();
 }
 
+void Port::await_link_change() const
+{
+	if (const Link *l = link())
+		l->await_change();
+}
+
 bool Port::link_up() const
 {
 	Link *l = link();

@@ -144,6 +144,8 @@ public:
 	void retrain();
 
 	bool link_up() const;
+	/* See Link::await_change(). */
+	void await_link_change() const;
 	/*
 	 * Returns the rate to which the link has trained, or a default for a port without a link.
 	 */

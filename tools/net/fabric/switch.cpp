@@ -119,6 +119,7 @@ Switch::~Switch()
 	 * The timeline's tasks may schedule others, so remove them after all other callers have
 	 * stopped.
 	 */
+	timeline_.forget(&copies_);
 	timeline_.forget(this);
 }
 
@@ -224,7 +225,14 @@ void Switch::link_changed(PortSide &side, bool up)
 	trap_due_ = true;
 	trap_repeats_ = 0;
 	std::uint64_t number = ++trap_number_;
-	timeline_.after({}, [this, number] { send_trap(number); }, this);
+	timeline_.after(
+		{},
+		[this, &side, number] {
+			/* The subnet manager asks the other end for its state, too. */
+			side.port.await_link_change();
+			send_trap(number);
+		},
+		this);
 }
 
 void Switch::receive(PortSide &in, Packet &&arriving)

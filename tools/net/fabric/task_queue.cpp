@@ -42,18 +42,25 @@ void TaskQueue::at(Clock::time_point when, Task task, const void *owner)
 	const MutexLock lock(mutex_);
 	if (stopping_)
 		return;
-	const bool soonest = planned_.empty() || when < planned_.begin()->first;
-	planned_.emplace(when, Planned{std::move(task), owner});
+	/* This may fail. No task may remain that no timer will run. */
 	if (!loop_)
 		loop_ = reactor_ ? std::make_unique<Loop>("timeline", *reactor_)
 				 : std::make_unique<Loop>("timeline");
-	if (soonest)
+	const bool soonest = planned_.empty() || when < planned_.begin()->first;
+	const auto added = planned_.emplace(when, Planned{std::move(task), owner});
+	if (!soonest)
+		return;
+	try {
 		loop_->post([this, &loop = *loop_] {
 			if (!timer_)
 				timer_ =
 					std::make_unique<Timer>(loop, [this, &loop] { run(loop); });
 			wait_for_next();
 		});
+	} catch (...) {
+		planned_.erase(added);
+		throw;
+	}
 }
 
 void TaskQueue::wait_for_next()

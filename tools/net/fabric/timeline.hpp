@@ -28,6 +28,10 @@ public:
 	 * reproducible in virtual time.
 	 */
 	explicit Timeline(Reactor *reactor = nullptr, std::size_t threads = default_threads());
+	/* Tasks on one thread may schedule tasks on another one, so all are stopped first. */
+	~Timeline() { stop(); }
+	Timeline(const Timeline &) = delete;
+	Timeline &operator=(const Timeline &) = delete;
 
 	/* Returns the number of the host's CPUs, but at most 32. */
 	static std::size_t default_threads();
