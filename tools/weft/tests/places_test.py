@@ -205,8 +205,8 @@ class Places(OneLabFile):
         self.assertIn(f"{self.file}:1: place 'p1' listens for trunks, so it needs an address", refusal(LAB, "--place", "p2", "--places", "2"))
         self.assertIn("there is no place 'p3'; there is p1, p2", refusal(LAB, "--place", "p3", "--places", "2"))
         self.assertIn("--peer p1: ", refusal(LAB, "--place", "p1", "--places", "2", "--peer", "p1=127.0.0.1:x"))
-        self.assertIn("a weftd runs one place", refusal(LAB, "--places", "2", "--place", "p1", "--place", "p2"))
-        self.assertIn("--places, --peer and --trunk-key need it", refusal(LAB, "--places", "2"))
+        self.assertIn("a weftd runs only one place", refusal(LAB, "--places", "2", "--place", "p1", "--place", "p2"))
+        self.assertIn("is required by --places, --peer and --trunk-key", refusal(LAB, "--places", "2"))
 
     def test_restarted_daemon_restores_its_part_of_the_lab_from_the_state_file(self):
         """A daemon that is started again needs no lab file, because its state contains it. It repeats the changes, too."""
