@@ -23,6 +23,11 @@ function choices(select, values, chosen) {
   select.value = chosen;
 }
 
+// Some components put their names in front of their messages.
+function withoutPart({ part, text }) {
+  return text.startsWith(`${part}: `) ? text.slice(part.length + 2) : text;
+}
+
 // The oldest line comes first, as in `weft log`.
 export async function showLog() {
   const lines = await get('api/log'), { part, text } = state, wanted = text.toLowerCase();
@@ -30,7 +35,7 @@ export async function showLog() {
   choices($('#log select'), [...PARTS, ...[...others].sort(naturally)], part);
   if (document.activeElement !== $('#log input')) $('#log input').value = text;
   const printed = lines.filter((line) => !part || line.part === part)
-    .map((line) => `${line.time} ${line.level.padEnd(7)} ${line.part}: ${line.text}`);
+    .map((line) => `${line.time} ${line.level.padEnd(7)} ${line.part}: ${withoutPart(line)}`);
   const written = printed.filter((line) => !wanted || line.toLowerCase().includes(wanted));
   follow($('#log pre'), written.join('\n'));
   $('#log .count').textContent = `${written.length} of ${lines.length} lines`;
