@@ -21,6 +21,12 @@ KCONFIG = "drivers/infiniband/Kconfig"
 STACK = "arch/um/kernel/stacktrace.c"
 EXITS = "arch/um/drivers/virtio_uml.c"
 INTERRUPTS = "arch/um/include/asm/Kbuild"
+FAULTS = "mm/memory.c"
+WHEEL = "kernel/time/timer.c"
+QUEUE = "kernel/workqueue.c"
+# The files that are compiled with the changed might_sleep().
+SLEEPING = ("kernel/locking/mutex.c", "kernel/locking/rwsem.c", "kernel/sched/build_utility.c",
+            *(f"mm/{name}.c" for name in ("page_alloc", "slab_common", "slub", "util", "vmalloc")))
 TEXTS = {
     "arch/um/Makefile": "",
     "arch/um/kernel/Makefile": "obj-y = irq.o\n",
@@ -28,6 +34,13 @@ TEXTS = {
     STACK: "#include <asm/stacktrace.h>\n\nstatic void save_addr(void *data)\n{\n}\n\nstatic const struct stacktrace_ops dump_ops = {\n};\n\n\tdump_trace(tsk, &dump_ops, trace);\n",
     KCONFIG: "if !UML\n" + "".join(DRIVERS) + "endif # !UML\n",
     EXITS: "module_exit(virtio_uml_exit);\n__uml_exitcall(virtio_uml_exit);\n",
+    "arch/um/Kconfig": "",
+    "include/linux/timer.h": "",
+    FAULTS: "void __might_fault(const char *file, int line)\n{\n\t__might_sleep(file, line);\n}\n",
+    WHEEL: ("#include <linux/slab.h>\n\nstatic int calc_wheel_index(unsigned long expires)\n{\n\tunsigned long delta = expires - clk;\n\tunsigned int idx;\n"
+            "}\n"),
+    QUEUE: "#include <linux/workqueue.h>\n\n\tworker->current_func(work);\n",
+    **dict.fromkeys((*SLEEPING, "kernel/locking/Makefile", "kernel/sched/Makefile", "mm/Makefile"), ""),
 }
 OLD, MIDDLE, NEW = "6.1", "6.12", "7.3"
 # The texts that depend on the version.
@@ -81,12 +94,15 @@ class UmlChanges(unittest.TestCase):
                 self.assertNotIn("__uml_exitcall", text[EXITS])
                 self.assertNotIn("irq_work", text[INTERRUPTS])
                 self.assertIn("follow_frames(tsk, trace);", text[STACK])
+                for name, call in ((FAULTS, "might_resched();"), (WHEEL, "um_perturb_expiry(expires);"), (QUEUE, "um_perturb_work();")):
+                    self.assertIn(call, text[name])
+                self.assertTrue((tree / "arch/um/kernel/perturb.c").is_file() and (tree / "include/linux/um_perturb.h").is_file())
                 self.assertTrue((tree / "arch/um/kernel/irq_work.c").is_file() and (tree / "arch/um/kernel/frames.h").is_file())
 
     def test_kernel_source_with_different_text_is_refused_with_the_name_of_the_file(self):
         for version, texts in OF_VERSION.items():
             needed = {**TEXTS, **texts}
-            for name in (INTERRUPTS, STACK, KCONFIG, EXITS, *((REGISTERS,) if version != NEW else ()), *((TLB,) if version == OLD else ())):
+            for name in (INTERRUPTS, STACK, KCONFIG, EXITS, FAULTS, QUEUE, *((REGISTERS,) if version != NEW else ()), *((TLB,) if version == OLD else ())):
                 done = self.apply(self.tree(version, {**texts, name: needed[name].replace("_", "-").replace("!UML", "!UM")}))
                 with self.subTest(f"{name} of {version}"):
                     self.assertEqual(done.returncode, 1)

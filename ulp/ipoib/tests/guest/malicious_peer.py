@@ -123,7 +123,7 @@ def interface_recovers_from_corrupt_sa_replies(lab):
             node1.run("ip maddr add 01:00:5e:01:02:03 dev ib0; ip neigh flush dev ib0")
             node1.run("ping -c 4 -i 0.2 -W 1 -q 10.0.0.2; ping -c 2 -W 1 -q -I ib0 224.0.0.1; true", timeout=30)
             node1.run("ip maddr del 01:00:5e:01:02:03 dev ib0")
-            now = json.loads(weft(lab, "sm", "corrupt-replies", "--one-in", 0))["corrupted"]
+            now = json.loads(weft(lab, "--json", "sm", "corrupt-replies", "--one-in", 0))["corrupted"]
             # If half of the replies are corrupted, that may be none: a round requests five to ten.
             assert now > corrupted or one_in > 1, "the SA received no request"
             corrupted = now
