@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import tempfile
 import time
@@ -20,6 +21,19 @@ def await_that(what, condition):
             raise AssertionError(f"waited in vain for {what}")
         time.sleep(0.02)
     return value
+
+
+@contextlib.contextmanager
+def weft_in_a_tree(program):
+    """Copies the program weft into a directory like a source tree, and returns its path. weft finds the session relative to its own directory in a source
+    tree, which is not the directory of a build with sanitizers."""
+    with tempfile.TemporaryDirectory(prefix="weft-tree-") as tree:
+        weft = pathlib.Path(tree) / "build/bin/weft"
+        weft.parent.mkdir(parents=True)
+        shutil.copy(program, weft)
+        for name in ("tools", "scripts"):
+            (pathlib.Path(tree) / name).symlink_to(pathlib.Path(__file__).resolve().parents[3] / name)
+        yield weft
 
 
 @contextlib.contextmanager

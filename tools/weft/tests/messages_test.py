@@ -6,7 +6,6 @@
 """
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -14,6 +13,7 @@ import time
 import unittest
 
 sys.dont_write_bytecode = True
+from daemon import weft_in_a_tree
 from manual_test import everything
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -97,11 +97,5 @@ class Daemon(unittest.TestCase):
 
 if __name__ == "__main__":
     given, WEFTD = (pathlib.Path(path).resolve() for path in sys.argv[1:3])
-    with tempfile.TemporaryDirectory(prefix="weft-tree-") as tree:
-        # weft finds the session relative to its own directory in a source tree, which is not the directory of a build with sanitizers.
-        WEFT = pathlib.Path(tree) / "build/bin/weft"
-        WEFT.parent.mkdir(parents=True)
-        shutil.copy(given, WEFT)
-        for name in ("tools", "scripts"):
-            (pathlib.Path(tree) / name).symlink_to(HERE.parents[2] / name)
+    with weft_in_a_tree(given) as WEFT:
         unittest.main(argv=sys.argv[:1] + sys.argv[3:])

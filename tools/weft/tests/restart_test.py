@@ -7,7 +7,6 @@
 import json
 import os
 import pathlib
-import shutil
 import signal
 import socket
 import struct
@@ -17,7 +16,7 @@ import tempfile
 import unittest
 
 sys.dont_write_bytecode = True
-from daemon import TIME_LIMIT, await_that
+from daemon import TIME_LIMIT, await_that, weft_in_a_tree
 
 HERE = pathlib.Path(__file__).resolve().parent
 SESSION = HERE.parent / "session/weft-session"
@@ -246,11 +245,5 @@ class WeftdRestart(unittest.TestCase):
 
 if __name__ == "__main__":
     given, WEFTD = (pathlib.Path(path).resolve() for path in sys.argv[1:3])
-    with tempfile.TemporaryDirectory(prefix="weft-tree-") as tree:
-        # weft finds the session relative to its own directory in a source tree, which is not the directory of a build with sanitizers.
-        WEFT = pathlib.Path(tree) / "build/bin/weft"
-        WEFT.parent.mkdir(parents=True)
-        shutil.copy(given, WEFT)
-        for name in ("tools", "scripts"):
-            (pathlib.Path(tree) / name).symlink_to(HERE.parents[2] / name)
+    with weft_in_a_tree(given) as WEFT:
         unittest.main(argv=sys.argv[:1] + sys.argv[3:])

@@ -54,6 +54,25 @@ private:
 	std::atomic<bool> gone_{false};
 };
 
+// Detaches a node on another thread, and expects that this waits for a call into the node. The call
+// returns when @leave is set.
+void expect_detach_waits(std::unique_ptr<Caller> &node, const Port &port,
+			 std::atomic<bool> &detached, std::atomic<bool> &leave)
+{
+	std::thread detacher([&] {
+		node.reset();
+		detached = true;
+	});
+	// detach() disables the port before it waits.
+	while (port.enabled())
+		std::this_thread::yield();
+	for (unsigned i = 0; i < 100; i++)
+		std::this_thread::yield();
+	EXPECT_FALSE(detached);
+	leave = true;
+	detacher.join();
+}
+
 struct TwoPorts : ::testing::Test {
 	Fabric fabric;
 	Port &a = fabric.add_port("a"), &b = fabric.add_port("b");
@@ -80,19 +99,8 @@ TEST_F(TwoPorts, DetachWaitsForTheCallInProgress)
 	while (!entered)
 		std::this_thread::yield();
 	EXPECT_TRUE(SinkCalls::in_progress(b));
-	std::thread detacher([&] {
-		node.reset();
-		detached = true;
-	});
-	// detach() disables the port before it waits.
-	while (b.enabled())
-		std::this_thread::yield();
-	for (unsigned i = 0; i < 100; i++)
-		std::this_thread::yield();
-	EXPECT_FALSE(detached);
-	leave = true;
+	expect_detach_waits(node, b, detached, leave);
 	sender.join();
-	detacher.join();
 	EXPECT_FALSE(SinkCalls::in_progress(b));
 }
 
@@ -158,18 +166,8 @@ TEST_F(TwoPorts, DetachWaitsForACallNestedTooDeeplyToBeRecorded)
 		std::this_thread::yield();
 	EXPECT_TRUE(SinkCalls::in_progress(b));
 	EXPECT_FALSE(SinkCalls::in_progress(d)) << "it could be recorded";
-	std::thread detacher([&] {
-		innermost.reset();
-		detached = true;
-	});
-	while (d.enabled())
-		std::this_thread::yield();
-	for (unsigned i = 0; i < 100; i++)
-		std::this_thread::yield();
-	EXPECT_FALSE(detached);
-	leave = true;
+	expect_detach_waits(innermost, d, detached, leave);
 	sender.join();
-	detacher.join();
 	EXPECT_FALSE(SinkCalls::in_progress(b));
 }
 

@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/resource.h>
+
 #include "base/reactor.hpp"
 #include "net/fabric/timeline.hpp"
 
@@ -85,6 +87,24 @@ TEST(Timeline, TasksOfAllOwnersRunInOrderOnAReactor)
 	while (ran.size() < owners.size())
 		reactor.turn(Clock::time_point::max());
 	EXPECT_TRUE(std::ranges::is_sorted(ran));
+	timeline.stop();
+}
+
+// If a thread cannot be started, its first task is refused, and a later one runs.
+TEST(Timeline, TaskRunsAfterTheThreadCouldNotBeStartedForAnEarlierOne)
+{
+	Timeline timeline(nullptr, 1);
+	int owner = 0;
+	rlimit former{};
+	ASSERT_EQ(0, getrlimit(RLIMIT_NOFILE, &former));
+	const rlimit none{.rlim_cur = 0, .rlim_max = former.rlim_max};
+	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &none));
+	EXPECT_ANY_THROW(timeline.after({}, [] {}, &owner));
+	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &former));
+	EXPECT_EQ(0u, timeline.planned());
+	std::latch done(1);
+	timeline.after(1ms, [&] { done.count_down(); }, &owner);
+	done.wait();
 	timeline.stop();
 }
 
