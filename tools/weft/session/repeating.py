@@ -16,7 +16,8 @@ from running import KERNEL_REPORT, GUEST_DIED, REFUSED, TIMED_OUT, Printer, chec
 
 DEFAULT_KERNEL = "um"
 LARGEST_SEED = 0xFFFFFFFF
-MOST_SECONDS = 600      # seconds of real time
+MOST_SECONDS = 600      # seconds of real time for up to 16 guests; a lab with N times as many guests gets N times as long
+GUESTS_OF_MOST_SECONDS = 16
 
 
 def _request(what):
@@ -53,10 +54,15 @@ def _kernel(settings):
     return own_uml.named(name)
 
 
-def _run(lab, logs):
-    """Runs the lab. Its logs are always kept: in the requested directory, or, if the lab did not finish, in one that the error message contains."""
+def time_limit(guests):
+    """Returns the seconds of real time after which a lab with this number of guests is ended."""
+    return MOST_SECONDS * max(1, guests / GUESTS_OF_MOST_SECONDS)
+
+
+def _run(lab, guests, logs):
+    """Runs the lab; guests: a function that returns the number of its guests. Its logs are always kept: in the requested directory, or, if the lab did not finish, in one that the error message contains."""
     try:
-        return shared_time.run(lab, MOST_SECONDS)
+        return shared_time.run(lab, lambda: time_limit(guests()))
     except LabError as error:
         logs = logs or pathlib.Path(tempfile.mkdtemp(prefix="weft-logs-"))
         raise LabError(f"{error}; logs in {logs}") from None
@@ -97,7 +103,7 @@ def run(args, settings):
                               modules=setup and setup.modules, events=tuple(events), append=settings.append, log_level="trace" if args.logs else "info")
         if not args.quiet:
             print(f"seed {seed:#x}", file=sys.stderr, flush=True)
-        done = _run(lab, args.logs)
+        done = _run(lab, lambda: len(scripts), args.logs)
     finally:
         subprocess.run(["rm", "-rf", directory], check=False)
     printer = Printer(len(scripts) > 1, sys.stdout.buffer, sys.stderr.buffer)

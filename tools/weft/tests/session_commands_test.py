@@ -340,7 +340,7 @@ class LabTimeout(Folder):
         lab = types.SimpleNamespace(directory=self.folder / "lab")
         self.write("lab/console-node1.log", "spins")
         with unittest.mock.patch("lab.shared_time.run", side_effect=LabError("no end; waited for node1")), self.assertRaises(LabError) as caught:
-            repeating._run(lab, logs)
+            repeating._run(lab, lambda: 2, logs)
         return str(caught.exception)
 
     def test_logs_are_written_to_the_given_directory_after_a_timeout(self):
@@ -353,6 +353,14 @@ class LabTimeout(Folder):
         kept = pathlib.Path(said.rpartition("logs in ")[2])
         self.addCleanup(lambda: subprocess.run(["rm", "-rf", kept], check=True))
         self.assertEqual((kept / "console-node1.log").read_text(), "spins")
+
+    def test_time_limit_of_a_lab_grows_with_the_number_of_its_guests(self):
+        limits = []
+        lab = types.SimpleNamespace(directory=self.folder / "lab")
+        for guests in (1, 16, 128):
+            with unittest.mock.patch("lab.shared_time.run", side_effect=lambda lab, timeout: limits.append(timeout())):
+                repeating._run(lab, lambda guests=guests: guests, None)
+        self.assertEqual(limits, [600, 600, 4800])
 
 
 if __name__ == "__main__":
