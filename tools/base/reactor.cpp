@@ -36,7 +36,8 @@ FileDescriptor opened(int fd, const char *what)
 Reactor::Reactor(const std::string &name, Drive drive, Environment &environment)
     : drive_(drive), environment_(environment),
       poll_(opened(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
-      wakeup_fd_(opened(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd"))
+      wakeup_fd_(opened(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd")),
+      busy_(environment.now())
 {
 	control(EPOLL_CTL_ADD, wakeup_fd_.get(), EPOLLIN | EPOLLET, nullptr);
 	if (drive == Drive::manual)
@@ -61,6 +62,12 @@ void Reactor::wake() const
 {
 	const std::uint64_t one = 1;
 	[[maybe_unused]] const auto written = ::write(wakeup_fd_.get(), &one, sizeof(one));
+}
+
+double Reactor::load() const
+{
+	const MutexLock lock(mutex_);
+	return busy_.share(environment_.now());
 }
 
 void Reactor::post(Loop &loop, Task task)
@@ -145,6 +152,9 @@ std::size_t Reactor::turn(Clock::time_point until)
 		const MutexLock lock(mutex_);
 		at_once = !stands && (at_once || !posted_.empty());
 		asleep_ = !at_once;
+		// A thread that has more to do stays busy, and reads no clock.
+		if (asleep_ && drive_ == Drive::thread)
+			busy_.set_busy(false, environment_.now());
 	}
 	if (at_once)
 		until = Clock::time_point::min();
@@ -155,6 +165,8 @@ std::size_t Reactor::turn(Clock::time_point until)
 	{
 		const MutexLock lock(mutex_);
 		asleep_ = false;
+		if (!busy_.busy() && drive_ == Drive::thread)
+			busy_.set_busy(true, environment_.now());
 		while (!posted_.empty()) {
 			ready_.push_back(std::move(posted_.front()));
 			posted_.pop_front();

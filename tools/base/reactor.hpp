@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/busy_time.hpp"
 #include "base/mutex.hpp"
 #include "base/environment.hpp"
 #include "base/file_descriptor.hpp"
@@ -52,6 +53,11 @@ public:
 	{
 		return drive_ == Drive::manual || id_.load() == std::this_thread::get_id();
 	}
+
+	// Returns the share of the recent time in which the thread ran handlers or waited for a CPU
+	// to run them, from 0 to 1 (BusyTime). Always 0 in manual mode. May be called on any
+	// thread.
+	double load() const;
 
 	// Waits until something is ready, at most until @until, and runs the handlers; returns
 	// their number. Must be called on the reactor's thread. A handler may call it to wait for
@@ -95,10 +101,11 @@ private:
 	std::vector<std::shared_ptr<void>> to_destroy_;
 	unsigned depth_ = 0; // nesting depth of turn()
 
-	Mutex mutex_;
+	mutable Mutex mutex_;
 	std::deque<Posted> posted_ WEFT_GUARDED_BY(mutex_);
 	// True while the reactor sleeps: a thread that posts must then write to wakeup_fd_.
 	bool asleep_ WEFT_GUARDED_BY(mutex_) = false;
+	BusyTime busy_ WEFT_GUARDED_BY(mutex_); // only with a thread
 	std::atomic<bool> stopping_{false};
 	std::atomic<std::thread::id> id_{};
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Provides threads for many loops that are mostly idle. Each loop gets a new thread, up to a
-// maximum; more loops share these threads.
+// maximum; more loops share these threads. A loop stays on the thread that it was given.
 #pragma once
 
 #include <algorithm>
@@ -30,16 +30,21 @@ constexpr std::size_t most_threads(std::size_t cpus)
 class ReactorPool
 {
 public:
-	// @name is the threads' name, to which a number is appended.
-	ReactorPool(std::string name, std::size_t most);
+	// @name is the threads' name, to which a number is appended. @environment must outlive the
+	// reactors.
+	ReactorPool(std::string name, std::size_t most,
+		    Environment &environment = Environment::host());
 
-	// Returns the reactor that has the fewest users at the moment. A caller is a user as long
-	// as it keeps the pointer.
+	// Returns a reactor without users, or a new one, if possible. Otherwise returns the one
+	// that has the least load at the moment, and among several the one with the fewest users.
+	// Loads are rounded to tenths, so that a small difference does not count. A caller is a
+	// user as long as it keeps the pointer.
 	std::shared_ptr<Reactor> take();
 
 private:
 	const std::string name_;
 	const std::size_t most_;
+	Environment &environment_;
 	std::vector<std::shared_ptr<Reactor>> reactors_;
 };
 
