@@ -5,6 +5,8 @@ number=${HOSTNAME#node} port=7400
 child=ib0.8001
 # The modules, from the last to be loaded on.
 modules="rdma_ucm rdma_cm ib_cm"
+# IPoIB's connected mode uses ib_cm, which therefore cannot be unloaded.
+[ ! -e /sys/module/ib_cm/holders/ib_ipoib ] || modules="rdma_ucm rdma_cm"
 dma=/dev/null
 if [ -d /sys/module/weft_rdma_ucm ]; then
 	modules="weft_rdma_ucm weft_rdma_cm"
