@@ -194,7 +194,7 @@ def replay(args):
     if outcome.report:
         print(printable(outcome.report))
     _report(f"{outcome.verdict}{f': {outcome.signature}' if outcome.signature else ''}")
-    if outcome.signature == schedule.expect:
+    if signature.same(outcome.signature, schedule.expect):
         return 0
     _report(f"expected: {schedule.expect or trial.PASSED}")
     return NOT_REPEATED
@@ -212,7 +212,7 @@ def reduce(args):
 
     def fails(part):
         outcome = trial.run(part, kernel, args.weftd, None, interruption_came)
-        same = outcome.signature == whole.signature
+        same = signature.same(outcome.signature, whole.signature)
         _report(f"{len(part.steps)} steps: {'the same' if same else outcome.signature or outcome.verdict}, {outcome.real:.1f} s")
         if same:
             pathlib.Path(args.out).write_text(str(part))

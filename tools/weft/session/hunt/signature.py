@@ -18,6 +18,7 @@ REPORTING = re.compile(r"(?:show_stack|dump_stack|print_|kasan_|__asan_|__kasan|
                        r"|__schedule|schedule|block_signals|do_op|debug_dma|refcount_warn|__refcount_|dma_map|_printk|vprintk|memset|memcpy|memmove)\w*")
 
 
+DIRECTORY = re.compile(r"^(WARNING at )[^ :]*/")
 REFCOUNT = "refcount_t: "     # the second line of a warning of lib/refcount.c, which describes the error
 # The stack of a report of kmemleak is that of the allocation, and begins with allocation functions.
 ALLOCATING = re.compile(r"_*(?:kmem|kmalloc|kzalloc|kcalloc|krealloc|kvmalloc|kmemdup|kstrdup|kvasprintf|kasprintf|vmalloc|vzalloc|slab_|alloc_skb|netdev_alloc|napi_alloc|"
@@ -84,6 +85,17 @@ def _rows(more):
     return rows
 
 
+def without_directory(signature):
+    """Returns a signature without the directory of the file of a warning. It depends on how a module was built: warnings of modules that are built outside the
+    kernel's tree have an absolute path."""
+    return DIRECTORY.sub(r"\1", signature)
+
+
 def page_of(signature, table):
     """Returns the page that describes a known report, or None."""
-    return next((page for begin, page in table if signature.startswith(begin)), None)
+    signature = without_directory(signature)
+    return next((page for begin, page in table if signature.startswith(without_directory(begin))), None)
+
+
+def same(one, other):
+    return without_directory(one) == without_directory(other)
