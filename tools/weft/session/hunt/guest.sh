@@ -101,6 +101,19 @@ done
 peer=10.1.0.$((3 - ${HOSTNAME#node}))
 bind() { put "$slot" "$driver/bind"; }
 unbind() { put "$slot" "$driver/unbind"; }
+# Waits up to a minute for a carrier of ib0. If there is none, the complaint mentions whether IPoIB's joins fail because ib_sa has no valid LID of the subnet
+# manager (-EAGAIN). IPoIB prints such a failure only in debug mode, and repeats the join at least every 16 seconds.
+await_carrier() {
+	local tries=0 debug=/sys/module/ib_ipoib/parameters/mcast_debug_level cause=
+	until grep -q 1 /sys/class/net/ib0/carrier; do
+		((++tries != 30)) || [ ! -e $debug ] || echo 1 >$debug
+		if ((tries == 60)); then
+			! dmesg | grep -q "multicast join failed for .* status -11" || cause=": ib_sa has no LID of the subnet manager ($own)"
+			complain "ib0 did not get a carrier$cause"
+		fi
+		pause 1
+	done 2>/dev/null
+}
 # Binds the card again without failures. Then the interface must get a carrier, and the peer must answer.
 recover() {
 	[ ! -e "$driver/$slot" ] || unbind
@@ -109,7 +122,7 @@ recover() {
 	await "the interface ib0 did not appear" test -e /sys/class/net/ib0
 	ip address replace "10.1.0.${HOSTNAME#node}/16" dev ib0
 	ip link set ib0 up
-	await "ib0 did not get a carrier" grep -q 1 /sys/class/net/ib0/carrier
+	await_carrier
 	[ "$hosts" = 1 ] || await "the peer did not answer" ping -q -c 1 -W 1 "$peer"
 }
 

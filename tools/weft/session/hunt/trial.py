@@ -122,9 +122,11 @@ def _verdict_of(done, consoles, table, scenario):
         name, report, host = found[0]
         before = consoles[host].partition(report.splitlines()[0])[0]
         return REPORT, name, report, max(map(float, DONE.findall(before)), default=None)
-    for host, console in consoles.items():
-        if complaint := COMPLAINT.search(console):
-            return STUCK, complaint[1], f"{host}: {complaint[1]}", None
+    complaints = [(complaint[1], host) for host, console in consoles.items() if (complaint := COMPLAINT.search(console))]
+    # A host that complains about its peer usually does so because of what the peer itself complains about.
+    if complaints:
+        complaint, host = min(complaints, key=lambda each: each[0].startswith("the peer "))
+        return STUCK, complaint, f"{host}: {complaint}", None
     if any(status is None for status in done.status.values()):
         return (STUCK if done.reason == shared_time.TIME_IS_UP else NO_END), f"not finished: {re.sub(r'[0-9.]+ s', 'N s', done.reason)}", done.reason, None
     return PASSED, "", "", None

@@ -21,7 +21,7 @@ prepare() {
 	bind
 	ip address replace "10.1.0.${HOSTNAME#node}/16" dev ib0
 	ip link set ib0 up
-	await "ib0 did not get a carrier" grep -q 1 /sys/class/net/ib0/carrier
+	await_carrier
 }
 probe() { walk "$driver/bind"; }
 removal() { walk "$driver/unbind"; }
