@@ -10,12 +10,14 @@ lab.
 The entry "missing": [{"place", "host", "reason"}] of an answer lists the places that have not answered in time.
 """
 import contextlib
+import functools
 import heapq
 import itertools
 import json
 import os
 import pathlib
 import queue
+import re
 import shutil
 import socket
 import struct
@@ -46,6 +48,7 @@ REFUSED = {
     "lab.apply": "this is not possible in a lab over several hosts: end it, and start it again",
     "shutdown": "this would end one place of a lab over several hosts: `weft lab down` ends the lab",
 }
+FIRST_END = re.compile(r"[^/]+/\w+")      # of a link, whose name is that of its ends: node1/1-leaf1/3
 NO_STANDARD_OUTPUT = "a capture of a lab over several hosts cannot be written to standard output; write it into a file"
 numbers = itertools.count(1)      # of captures
 
@@ -240,6 +243,13 @@ class Topology:
         """Returns whether a port or node may be one of this place. Trunks and subnet managers have no owner."""
         return self.owner.get(name, self.owner.get(name.rpartition("/")[0], place)) is place
 
+    def has_link(self, place, name):
+        """Returns whether a link may be one of this place: one of its half trunks, or a link whose first end is there. Both ends of other links are at one place."""
+        if name in self.halves:
+            return place in self.halves[name]
+        end = FIRST_END.match(name)
+        return not end or self.has(place, end[0])
+
     def stands_in(self, place, port, answering):
         """Returns whether a port is the end of a trunk at another place, which does not answer. This place's half has a port with the same name."""
         owner = self.owner.get(port.rpartition("/")[0])
@@ -365,6 +375,8 @@ class View:
         for place, some in links.items():
             for link in some:
                 name = link["name"]
+                if not self.topology.has_link(place, name):
+                    continue
                 halves = self.topology.halves.get(name, ())
                 other = merged.get(name)
                 if place in halves and other:
@@ -436,11 +448,12 @@ class View:
                     self._missing[place] = "its counters are not those of the others"
                     continue
                 mine["ports"] |= {port: values for port, values in theirs["ports"].items() if topology.has(place, port) or topology.stands_in(place, port, results)}
-            merged["down"] = list(dict.fromkeys([*merged["down"], *sample["down"]]))
+            own = functools.partial(topology.has_link, place)
+            merged["down"] = list(dict.fromkeys([*merged["down"], *filter(own, sample["down"])]))
             merged["guests"] += [guest for guest in sample["guests"] if topology.has(place, guest)]
             links = merged["ethernet"]["links"]
-            links |= {link: up and links.get(link, True) for link, up in sample["ethernet"]["links"].items()}
-            merged["ethernet"]["attached"] = list(dict.fromkeys([*merged["ethernet"]["attached"], *sample["ethernet"]["attached"]]))
+            links |= {link: up and links.get(link, True) for link, up in sample["ethernet"]["links"].items() if own(link)}
+            merged["ethernet"]["attached"] = list(dict.fromkeys([*merged["ethernet"]["attached"], *filter(own, sample["ethernet"]["attached"])]))
             if cards:
                 merged["cards"] |= sample.get("cards") or {}
             manager = sample.get("subnet_manager")
@@ -587,8 +600,12 @@ class View:
             raise Refused(NO_STANDARD_OUTPUT)
         if self._captures:
             raise Refused("this connection has a capture already")
-        link, places = request.get("link"), self.topology.places
-        if link != "all" and not self._is_segment(link):
+        link = request.get("link")
+        several = link == "all" or self._is_segment(link)
+        if several:
+            # A segment may be at several places.
+            places = [place for place in self.topology.places if link in place.plan.ethernets] or self.topology.places
+        else:
             link, places = self._find_link(link)
             places = places[:1]     # either half of a trunk has the packets of both directions
             self._missing = {}
@@ -596,7 +613,7 @@ class View:
         results, refused = self._ask({place: {**request, "link": link, "file": f"{place.remote_logs}/{name}"} for place, name in names.items()})
         for place in names.keys() - results.keys() - refused.keys():
             self.members[place].abandon()
-        if refused and (link == "all" or not results):
+        if refused and (several or not results):
             self._captures = {place: names[place] for place in results}
             self._discard()
             raise Refused(next(iter(refused.values())))

@@ -205,6 +205,39 @@ class UntrustedDaemon(unittest.TestCase):
         counters = self.ask(places, command="counters")["result"]
         self.assertEqual(counters, {"h1/eth0": self.COUNTS, "lan/1": self.COUNTS, "lan@a/b": self.COUNTS, "lan@b/a": {"xmit_packets": 9}})
 
+    def test_links_that_a_daemon_reports_for_another_daemon_are_ignored(self):
+        name, places = self.ethernet_places()
+        false = {"up": False, "settings": {"state": "down"}}
+        cable = {"name": "h1/1-s1/1", "ends": ["h1/1", "s1/1"]}
+        for place in places:
+            place.plan.switches = ["s1"] if place.name == "a" else ["s2"]
+        third = Place("c", ["h3"], ["s3"], fabric_show=SHOWN | {
+            "links": [cable | false], "ethernet": {"switches": [], "attachments": [], "links": [{"name": each, "ends": each.split("-")} | false for each in ("h1/eth0-lan/1", name)]}},
+            fabric_sample=sample_of("h3", 1, ports={}, cards={}, down=[cable["name"], name], ethernet={
+                "columns": ["xmit_frames"], "ports": {}, "links": {"h1/eth0-lan/1": False, "lan/2-x/1": False, name: False}, "attached": ["h1/eth0-lan/1"]}))
+        places[0]._answers["fabric.show"] = places[0]._answers["fabric.show"] | {"links": [cable | {"up": True, "settings": {}}]}
+        for half in places:
+            half._answers["fabric.sample"]["ethernet"]["links"][name] = True
+        for order in ([*places, third], [third, *places]):
+            shown = self.ask(order, command="fabric.show")["result"]
+            self.assertEqual([(each["name"], each["up"]) for each in shown["links"]], [(cable["name"], True)])
+            self.assertEqual(next(each for each in shown["ethernet"]["links"] if each["name"] == "h1/eth0-lan/1")["up"], True)
+            sample = self.ask(order, command="fabric.sample")["result"]
+            self.assertEqual((sample["down"], sample["ethernet"]["links"]), ([], {"h1/eth0-lan/1": True, "h2/eth0-lan/2": True, name: True}))
+            self.assertEqual(sample["ethernet"]["attached"], [name])
+
+    def test_capture_of_a_segment_is_refused_if_one_of_its_daemons_refuses_it(self):
+        _, places = self.ethernet_places()
+        places.append(Place("c", ["h3"], ["s3"], fabric_show=SHOWN))
+        places[0]._answers["capture.start"] = {"links": ["h1/eth0-lan/1"]}
+        places[1]._answers["capture.start"] = b'{"ok": false, "error": "the disk is full"}\n'
+        got = self.ask(places, command="capture.start", link="lan", file="/capture")
+        self.assertEqual((got["ok"], got.get("error")), (False, "the disk is full"))
+        self.assertFalse(any(request["command"] == "capture.start" for connection in places[2].connections for request in connection.requests))
+        places[1]._answers["capture.start"] = {"links": ["h2/eth0-lan/2"]}
+        got = self.ask(places, command="capture.start", link="lan", file="/capture")
+        self.assertEqual((got["ok"], got["result"]), (True, {"links": ["h1/eth0-lan/1", "h2/eth0-lan/2"]}))
+
     def test_size_limit_of_a_capture_is_reported_to_remote_clients(self):
         places = [Place("a", ["h1"], ["s1"], capture_start={"links": ["x"]}, capture_stop={"packets": 3, "full": True})]
         places[0].fetch = lambda *_, **__: None
