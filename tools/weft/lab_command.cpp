@@ -281,6 +281,34 @@ void add_plan(CLI::App &lab, const bool &as_json)
 	});
 }
 
+void add_join(CLI::App &lab, const std::filesystem::path &socket_directory)
+{
+	auto *join = lab.add_subcommand(
+		"join", "serve one control socket for the weftds of several places");
+	join->footer("Then fabric show, top, counters, capture, link and web show and change the "
+		     "whole lab. It runs until Ctrl-C. PLACE=WHERE must be given for each place.");
+	auto options = std::make_shared<Passed>(*join);
+	auto file = std::make_shared<std::string>();
+	auto places = std::make_shared<Words>();
+	join->add_option("FILE", *file, "the lab file of these weftds")
+		->required()
+		->check(CLI::ExistingFile);
+	join->add_option("PLACE=WHERE", *places,
+			 "the socket directory of a place's weftd on this host, or a command that "
+			 "runs `weft lab pipe` on the weftd's host")
+		->required();
+	options->number("--places N", "for a lab file without places: their number")
+		->check(usage::integer(1, 64));
+	join->callback([&socket_directory, options, file, places] {
+		Words words = session_words("join", *options);
+		words.insert(words.end(), {"lab=" + *file, "--"});
+		words.insert(words.end(), places->begin(), places->end());
+		become_session(socket_directory, words);
+	});
+	lab.add_subcommand("pipe", "connect standard input and output to weftd's control socket")
+		->callback([&socket_directory] { become_session(socket_directory, {"pipe"}); });
+}
+
 } // namespace
 
 void add_lab(CLI::App &app, const std::filesystem::path &socket_directory, const bool &as_json,
@@ -371,6 +399,8 @@ void add_lab(CLI::App &app, const std::filesystem::path &socket_directory, const
 	place->callback([&socket_directory, place_options] {
 		become_session(socket_directory, session_words("place", *place_options));
 	});
+
+	add_join(*lab, socket_directory);
 }
 
 void add_topology(CLI::App &app, const std::filesystem::path &socket_directory)
