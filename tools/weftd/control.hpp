@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -15,6 +16,7 @@
 namespace weft::weftd
 {
 
+class FabricView;
 class LogHistory;
 class LabRuntime;
 class Sampler;
@@ -39,6 +41,10 @@ public:
 	// Handles one line, without its line feed. It never throws because of the contents of the
 	// line.
 	std::string handle(std::string_view line);
+	// The same in steps, so that other clients can be served in between: begin() is followed by
+	// calls of go_on() until it returns the answer.
+	void begin(std::string_view line);
+	std::optional<std::string> go_on();
 
 private:
 	struct Captures;
@@ -49,6 +55,9 @@ private:
 	const std::shared_ptr<StateFile> state_;
 	const std::shared_ptr<Sampler> sampler_;
 	std::unique_ptr<Captures> captures_;
+	// The answer, or only its beginning if it has a view.
+	std::string answer_;
+	std::unique_ptr<FabricView> view_;
 };
 
 // Serves clients of the socket @path on @loop. Each client has a session.

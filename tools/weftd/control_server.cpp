@@ -8,6 +8,8 @@
 #include <list>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include <sys/socket.h>
 
@@ -86,8 +88,8 @@ private:
 		}
 
 	private:
-		// Handles at most one line, so that a client that sends many does not delay the
-		// others.
+		// Handles at most one line, or one step of a long answer, so that no client delays
+		// the others. The socket is writable between the steps, so this is called again.
 		void work()
 		{
 			// This also stops the client's captures. It must be the last call, because
@@ -126,7 +128,13 @@ private:
 
 		void answer()
 		{
-			output_ = session_.handle(input_.substr(0, line_end_)) + '\n';
+			if (!std::exchange(answering_, true))
+				session_.begin(std::string_view(input_).substr(0, line_end_));
+			auto answer = session_.go_on();
+			if (!answer)
+				return;
+			answering_ = false;
+			output_ = std::move(*answer) + '\n';
 			answered_();
 			input_.erase(0, line_end_ + 1);
 			line_end_ = input_.find('\n');
@@ -153,7 +161,8 @@ private:
 		std::string input_;
 		// length of its first line, once that is complete
 		std::size_t line_end_ = std::string::npos;
-		std::string output_; // empty unless an answer is being sent
+		bool answering_ = false; // the first line
+		std::string output_;     // empty unless an answer is being sent
 		std::size_t sent_ = 0;
 		Watch watch_;
 	};

@@ -16,6 +16,7 @@
 #include "sm/subnet_manager.hpp"
 #include "weftd/control.hpp"
 #include "weftd/ethernet_control.hpp"
+#include "weftd/fabric_view.hpp"
 #include "weftd/guid_text.hpp"
 #include "weftd/lab_part.hpp"
 #include "weftd/link_settings.hpp"
@@ -44,94 +45,6 @@ std::string text_of(const json &request, const char *key)
 	if (found == request.end() || !found->is_string())
 		throw BadRequest(fmt::format("'{}' must be given, as a string", key));
 	return found->get<std::string>();
-}
-
-json describe(const fabric::Link &link)
-{
-	const auto config = config_of(link);
-	json settings = json::object();
-	for (const auto name : link_setting_names())
-		settings[std::string(name)] = link_setting(config, name);
-	json result{{"name", link.name()},
-		    {"ends", {link.end(0).name(), link.end(1).name()}},
-		    {"up", link.up()},
-		    {"settings", settings}};
-	if (const auto capture = link.capture())
-		result["captured_packets"] = capture->packets();
-	return result;
-}
-
-json describe(const fabric::Port &port)
-{
-	return {{"name", port.name()},
-		{"link", port.link() ? json(port.link()->name()) : json()},
-		{"up", port.link_up()}};
-}
-
-json describe(const fabric::Switch &node)
-{
-	json ports = json::array();
-	for (unsigned number = 1; number <= node.port_count(); ++number)
-		ports.push_back(describe(node.port(number)));
-	return {{"name", node.name()},
-		{"guid", guid_text(node.guid())},
-		{"lid", node.lid()},
-		{"ports", ports}};
-}
-
-json describe(const LabBoot &boot)
-{
-	json result = json::object();
-	const auto put = [&](const char *key, const auto &value) {
-		if (value)
-			result[key] = *value;
-	};
-	put("kernel", boot.kernel);
-	put("stack", boot.stack);
-	put("modules", boot.modules);
-	put("initrd", boot.initrd);
-	put("share", boot.share);
-	put("append", boot.append);
-	put("memory", boot.memory);
-	put("cpus", boot.cpus);
-	return result;
-}
-
-json describe(Host &host, const sm::Subnet *subnet)
-{
-	json ports = json::array();
-	for (const fabric::Port *port : host.ports) {
-		ports.push_back(describe(*port));
-		ports.back()["lid"] = lid_of(subnet, host.guid, ports.size());
-	}
-	return {{"name", host.name},
-		{"number", host.number ? json(host.number) : json()},
-		{"guid", guid_text(host.guid)},
-		{"model", std::string(host.model)},
-		{"socket", host.server ? json(host.socket.string()) : json()},
-		{"bus", host.server ? json(text_of(host.bus)) : json()},
-		{"guest", host.has_guest()},
-		{"boot", describe(host.boot)},
-		{"faults", counts_of(host.card->faults())},
-		{"armed", counts_of(host.card->armed())},
-		{"ports", ports}};
-}
-
-json describe(const RunningTrunk &running)
-{
-	const trunk::State state = running.trunk.state();
-	return {{"name", running.name},
-		{"end", running.end},
-		{"ethernet", running.network.empty() ? json() : json(running.network)},
-		{"role", running.trunk.role() == trunk::Role::listens ? "listens" : "connects"},
-		{"address", state.address},
-		{"connected", state.connected},
-		{"peer", state.connected ? json(state.peer) : json()},
-		{"reason", state.connected ? json() : json(state.last_reason)},
-		{"refusal", state.last_refusal.empty() ? json() : json(state.last_refusal)},
-		{"connections", state.connections},
-		{"refused", state.refused},
-		{"violations", state.violations}};
 }
 
 json set_attachment(LabRuntime &runtime, const ethernet::AttachmentState &attachment,
@@ -294,38 +207,6 @@ std::optional<ib::Guid> guid_in(const json &request)
 	if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size())
 		throw BadRequest("'guid' must be a GUID, as in fabric.show");
 	return ib::Guid{guid};
-}
-
-json show(LabRuntime &runtime, const json &request)
-{
-	json result{{"seed", fmt::format("{:#x}", runtime.fabric().seed())},
-		    {"hosts", json::array()},
-		    {"switches", json::array()},
-		    {"links", json::array()},
-		    {"trunks", json::array()},
-		    {"subnet_manager", json()}};
-	const auto ethernets = runtime.ethernet().state();
-	const auto subnet = managed_subnet(runtime);
-	result["ethernet"] = describe_ethernet(ethernets);
-	for (const auto &host : runtime.hosts()) {
-		result["hosts"].push_back(describe(*host, subnet.get()));
-		for (const auto &attachment : ethernets.attachments)
-			if (attachment.name == host->name + "/eth0")
-				result["hosts"].back()["ethernet"] =
-					describe_attachment(attachment);
-	}
-	for (const fabric::Switch *node : runtime.fabric().switches())
-		result["switches"].push_back(describe(*node));
-	for (const fabric::Link *link : runtime.fabric().links())
-		result["links"].push_back(describe(*link));
-	for (const auto &trunk : runtime.trunks())
-		result["trunks"].push_back(describe(*trunk));
-	result["subnet_manager"] = state_of_manager(runtime);
-	result["subnet_managers"] = states_of_managers(runtime);
-	// Ports of other places of the lab have LIDs only in the subnet of the manager's place.
-	if (request.value("lids", false))
-		result["lids"] = lids_of_subnet(runtime);
-	return result;
 }
 
 json sweep(LabRuntime &runtime, const json &)
@@ -545,6 +426,31 @@ ControlSession::~ControlSession()
 
 std::string ControlSession::handle(std::string_view line)
 {
+	begin(line);
+	for (;;)
+		if (auto answer = go_on())
+			return std::move(*answer);
+}
+
+std::optional<std::string> ControlSession::go_on()
+{
+	if (!view_)
+		return std::exchange(answer_, {});
+	std::string members;
+	try {
+		auto shown = view_->step();
+		if (!shown)
+			return std::nullopt;
+		members = "\"ok\":true,\"result\":" + *shown + '}';
+	} catch (const std::exception &reason) {
+		members = json_text({{"ok", false}, {"error", reason.what()}}).substr(1);
+	}
+	view_.reset();
+	return std::exchange(answer_, {}) + members;
+}
+
+void ControlSession::begin(std::string_view line)
+{
 	using Command = std::function<json(const json &)>;
 	const std::map<std::string, Command> commands{
 		{"fabric.sample",
@@ -552,7 +458,6 @@ std::string ControlSession::handle(std::string_view line)
 			 return sampler_->sample(number_of(r, "since", 0, ~std::uint64_t{0}),
 						 r.value("cards", false));
 		 }},
-		{"fabric.show", [&](const json &r) { return show(runtime_, r); }},
 		{"fabric.subnet",
 		 [&](const json &r) {
 			 return describe_subnet_node(runtime_, text_of(r, "node"), guid_in(r));
@@ -590,6 +495,15 @@ std::string ControlSession::handle(std::string_view line)
 		if (const auto id = request.find("id"); id != request.end())
 			answer["id"] = *id;
 		const auto name = text_of(request, "command");
+		if (name == "fabric.show") {
+			view_ = std::make_unique<FabricView>(runtime_,
+							     request.value("lids", false));
+			// The other members of the answer follow.
+			answer_ = "{";
+			if (answer.contains("id"))
+				answer_ += "\"id\":" + json_text(answer["id"]) + ',';
+			return;
+		}
 		const auto command = commands.find(name);
 		if (command == commands.end())
 			throw BadRequest(fmt::format("there is no command '{}'", name));
@@ -606,8 +520,7 @@ std::string ControlSession::handle(std::string_view line)
 	} catch (const std::exception &reason) {
 		answer["error"] = reason.what();
 	}
-	// An error message may contain the client's text, which may be invalid UTF-8.
-	return answer.dump(-1, ' ', false, json::error_handler_t::replace);
+	answer_ = json_text(answer);
 }
 
 } // namespace weft::weftd

@@ -245,6 +245,7 @@ LabDifference LabRuntime::apply(const Lab &wanted)
 // updated in each step, so that each step can be undone.
 void LabRuntime::change(const LabDifference &changes, const Lab &wanted)
 {
+	++changes_;
 	if (changes.manager)
 		subnet_manager_.reset();
 	if (changes.standby)

@@ -3,6 +3,7 @@
 // subnet manager, and changes them on request.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -99,6 +100,9 @@ public:
 	// removed from their guests.
 	LabDifference apply(const Lab &wanted);
 
+	// Returns a number that each apply() that may invalidate references increases.
+	std::uint64_t changes() const { return changes_; }
+
 	// Environment that provides the lab's time.
 	Environment &environment() const;
 	fabric::Fabric &fabric() { return fabric_; }
@@ -158,6 +162,7 @@ private:
 	fabric::Port &port_of(const LabEnd &end, const std::string &where);
 	std::shared_ptr<Reactor> thread_for_card();
 
+	std::uint64_t changes_ = 0;
 	const std::filesystem::path socket_directory_;
 	Reactor *const reactor_;
 	pci::Keeper *const keeper_;

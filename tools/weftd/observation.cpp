@@ -97,6 +97,11 @@ std::array<std::uint64_t, std::size(kCounters)> values_of(const fabric::Counters
 
 } // namespace
 
+std::string json_text(const json &value)
+{
+	return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
 json counters_of(const fabric::Port &port)
 {
 	json result = json::object();

@@ -31,6 +31,9 @@ namespace weft::weftd
 
 class LabRuntime;
 
+// Returns @value as text. A part that is not UTF-8, for example in a client's text, is replaced.
+std::string json_text(const nlohmann::json &value);
+
 // Returns counters by their names on the control socket.
 nlohmann::json counters_of(const fabric::Port &port);
 // Returns all ports of switches and of end nodes.

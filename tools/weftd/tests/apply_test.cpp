@@ -4,6 +4,8 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <optional>
+#include <string>
 #include <thread>
 
 #include <arpa/inet.h>
@@ -121,6 +123,32 @@ protected:
 	std::unique_ptr<LabRuntime> runtime_;
 	std::unique_ptr<ControlSession> session_;
 };
+
+// Between the steps of fabric.show, another client may remove what has not been described yet.
+TEST_F(Apply, FabricShowBeginsAgainIfTheLabChangesMeanwhile)
+{
+	std::string text = kPair;
+	for (unsigned i = 2; i < 8; ++i)
+		text += "[[switch]]\nname = \"t" + std::to_string(i) +
+			"\"\nports = 8\n[[link]]\nends = [\"t" + std::to_string(i) + "/1\", \"s1/" +
+			std::to_string(i + 1) + "\"]\n";
+	for (unsigned i = 0; i < 40; ++i)
+		text += "[[host]]\nname = \"h" + std::to_string(i) +
+			"\"\nmodel = \"endpoint\"\n[[link]]\nends = [\"h" + std::to_string(i) +
+			"\", \"t" + std::to_string(2 + i / 7) + "\"]\n";
+	ASSERT_EQ(ask(request(text))["ok"], true);
+	ControlSession other(*runtime_, [] {});
+	other.begin(json{{"command", "fabric.show"}}.dump());
+	ASSERT_EQ(other.go_on(), std::nullopt);
+	ASSERT_EQ(ask(request(kPair))["ok"], true);
+	std::optional<std::string> shown;
+	while (!shown)
+		shown = other.go_on();
+	const auto result = json::parse(*shown)["result"];
+	EXPECT_EQ(result["hosts"].size(), 2u) << result["hosts"];
+	EXPECT_EQ(result["switches"].size(), 1u);
+	EXPECT_EQ(result["links"].size(), runtime_->fabric().links().size());
+}
 
 // Applying the same file again changes nothing. Comments and the order of hosts make no difference.
 TEST_F(Apply, UnchangedLabFileChangesNothing)

@@ -2,6 +2,7 @@
 // Tests that requests on the control socket return the state of a running lab and change it.
 #include "weftd/control.hpp"
 
+#include <array>
 #include <chrono>
 #include <filesystem>
 #include <future>
@@ -101,6 +102,81 @@ TEST_F(Control, FabricShowReturnsLidsPartitionsAndRoutes)
 	EXPECT_EQ(result({{"command", "fabric.show"}})["hosts"][0]["ports"][0]["lid"], 0);
 	EXPECT_THAT(refusal({{"command", "fabric.subnet"}, {"node", "nowhere"}}),
 		    HasSubstr("no node 'nowhere'"));
+}
+
+// A client of the control socket, for a server that the test's thread runs.
+class Client
+{
+public:
+	Client(Loop &loop, const std::filesystem::path &path)
+	    : loop_(loop), socket_(connect_unix(path))
+	{
+	}
+	void send(const json &request)
+	{
+		const auto line = request.dump() + '\n';
+		EXPECT_EQ(::send(socket_.get(), line.data(), line.size(), MSG_NOSIGNAL),
+			  static_cast<ssize_t>(line.size()));
+	}
+	// Returns true if a whole answer has arrived.
+	bool answered() { return received() && input_.ends_with('\n'); }
+	// Returns the size of the part of an answer that has arrived.
+	std::size_t received()
+	{
+		std::array<char, 65536> bytes;
+		ssize_t size = 0;
+		while ((size = ::recv(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT)) > 0)
+			input_.append(bytes.data(), static_cast<std::size_t>(size));
+		return input_.size();
+	}
+	// Runs the server until the answer has arrived.
+	json answer()
+	{
+		EXPECT_TRUE(loop_.run_until([&] { return answered(); }, std::chrono::seconds(60)));
+		return json::parse(std::exchange(input_, {}));
+	}
+
+private:
+	Loop &loop_;
+	const FileDescriptor socket_;
+	std::string input_;
+};
+
+// A large lab is described in steps, between which the server answers the other clients.
+TEST_F(Control, FabricShowOfALargeLabDoesNotDelayOtherClients)
+{
+	std::string text = "[[switch]]\nname = \"s\"\nports = 254\n";
+	for (unsigned i = 0; i < 200; ++i)
+		text += "[[host]]\nname = \"h" + std::to_string(i) +
+			"\"\nmodel = \"endpoint\"\n[[link]]\nends = [\"h" + std::to_string(i) +
+			"\", \"s\"]\n";
+	session_.reset();
+	runtime_.reset();
+	runtime_ = std::make_unique<LabRuntime>(parse_lab(text, "large", "test"), directory_);
+	Loop loop("control", Loop::Mode::manual);
+	ControlServer server(loop, *runtime_, directory_ / "control.sock", [] {});
+	Client large(loop, directory_ / "control.sock"), small(loop, directory_ / "control.sock");
+	// The server has accepted both when it has answered them.
+	for (Client *client : {&large, &small}) {
+		client->send({{"command", "none"}});
+		EXPECT_EQ(client->answer()["ok"], false);
+	}
+	large.send({{"command", "fabric.show"}, {"id", "large"}});
+	small.send({{"command", "counters"}, {"port", "h7/1"}, {"id", "small"}});
+	for (unsigned turns = 0; turns < 4 && !small.answered(); ++turns)
+		loop.reactor().turn(Clock::time_point::min());
+	ASSERT_TRUE(small.answered());
+	EXPECT_EQ(large.received(), 0u);
+	EXPECT_EQ(small.answer()["id"], "small");
+	const auto shown = large.answer();
+	EXPECT_EQ(shown["id"], "large");
+	EXPECT_EQ(shown["ok"], true);
+	EXPECT_EQ(shown["result"]["hosts"].size(), 200u);
+	EXPECT_EQ(shown["result"]["hosts"][199]["name"], "h199");
+	EXPECT_EQ(shown["result"]["links"].size(), runtime_->fabric().links().size());
+	// The next request of the same client is answered as before.
+	large.send({{"command", "none"}});
+	EXPECT_EQ(large.answer()["ok"], false);
 }
 
 // A busy card does not delay a request for the topology.
