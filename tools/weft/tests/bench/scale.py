@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Measures how the costs of a lab grow with its size. One benchmark sends packets through one switch from one to eight threads. The other compares
-the start time and the resources of weftd with N and with 2N hosts, with interleaved samples. A ratio of 2 means linear growth."""
+"""Measures how the costs of a lab grow with its size. One benchmark sends packets through one switch from one to eight threads. Another compares
+the start time and the resources of weftd with N and with 2N hosts, with interleaved samples. A ratio of 2 means linear growth. The third measures how
+long requests wait while weftd is busy."""
 import json
 import os
 import pathlib
@@ -126,3 +127,18 @@ def labs(bench):
         for name, unit in UNITS.items():
             ours, reference = ([sample[name] for sample in taken] for taken in samples)
             bench.figure(f"scale.{kind}.{name}", unit, ours, reference if any(reference) else ())
+
+
+@benchmark(figures=("scale.control.*",))
+def control(bench):
+    """Measures how long a request to the control socket and a path query wait, in a lab of 2,000 endpoints whose daemon is idle, sweeps, or answers
+    fabric.show or fabric.sample without a pause."""
+    lab = lab_of(bench, "endpoint", 2000)
+    rounds = []
+    for _ in range(ROUNDS_OF_LABS):
+        done = subprocess.run([bench.program("control_bench"), lab, "3"], capture_output=True, text=True, timeout=300, check=True)
+        rounds.append({name: float(value) for name, value in re.findall(r"^([\w-]+) ([\d.]+)$", done.stdout, re.MULTILINE)})
+    for work in ("idle", "sweeps", "show", "sample"):
+        for waits in ("control", "path"):
+            for kind in ("median", "p99"):
+                bench.figure(f"scale.control.{work}-{waits}-{kind}", "ms", [each[f"{work}-{waits}-{kind}"] for each in rounds])
