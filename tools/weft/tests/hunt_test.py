@@ -463,6 +463,13 @@ class ReportSignatures(unittest.TestCase):
                   " [<7880a049>] __refcount_sub_and_test.constprop.0+0x49/0x50 [a]\n [<7880c047>] owner+0x47/0x80 [a]")
         self.assertEqual(signature.of(report), "refcount_t: underflow; use-after-free: owner")
 
+    def test_signature_of_a_workqueue_warning_has_the_work_items(self):
+        report = ("WARNING: CPU: 0 PID: 72 at kernel/workqueue.c:2637 check_flush_dependency.part.0+0x2e4/0x520\n"
+                  "workqueue: WQ_MEM_RECLAIM {}:{} is flushing !WQ_MEM_RECLAIM events_highpri:flush_backlog\nModules linked in: a\n"
+                  "Call Trace:\n [<600fef0a>] __flush_work+0x71a/0xa80\n [<600ff282>] flush_work+0x12/0x20")
+        names = [signature.of(report.format(*each)) for each in (("mthca_catas", "catas_reset [ib_mthca]"), ("other", "catas_reset [ib_mthca]"))]
+        self.assertEqual([self.page(name) for name in names], ["Documentation/reports/mthca-catas-workqueue.rst", None])
+
     def test_signature_of_a_panic_has_the_reason_without_the_address(self):
         report = ("Kernel panic - not syncing: Kernel mode fault at addr 0x148, ip 0x60da697a\nCall Trace:\n [<61593c50>] ? debug_lockdep_rcu_enabled+0x0/0x50\n"
                   " [<60db2cd9>] netif_schedule_queue+0xd9/0x160")
@@ -474,6 +481,33 @@ class ReportSignatures(unittest.TestCase):
                    "[    2.5]  ipoib_alloc_rx_skb+0x265/0x6a0 [ib_ipoib]\n[    2.6] weft-hunt: 2.6 bind fail=0\n[    2.7]  other+0x1/0x2\n")
         self.assertEqual(signature.of(signature.with_mapping(report, console)), "WARNING at kernel/dma/debug.c: ipoib_alloc_rx_skb")
         self.assertEqual(signature.with_mapping(OOPS, console), OOPS)
+
+    def test_cq_that_remains_has_another_signature_if_its_qp_could_not_be_detached(self):
+        report = ("WARNING: CPU: 0 PID: 80 at include/rdma/ib_verbs.h:3914 ipoib_transport_dev_cleanup+0x17f/0x230 [ib_ipoib]\nDestroy of kernel CQ shouldn't fail\n"
+                  "Call Trace:\n [<6a>] ipoib_transport_dev_cleanup+0x17f/0x230 [ib_ipoib]")
+        plain = "WARNING at include/rdma/ib_verbs.h: ipoib_transport_dev_cleanup"
+        detach, destroy = "[    3.9] {}: ib_detach_mcast failed (result = -12)\n", "[    4.0] {}: ib_qp_destroy failed\n"
+        for console, wanted in ((detach.format("ib0") + destroy.format("ib0"), f"ib_detach_mcast failed, {plain}"), (destroy.format("ib0"), plain), (detach.format("ib0"), plain),
+                                (detach.format("ib1") + destroy.format("ib0"), plain), (detach.format("ib0") + destroy.format("ib0") + destroy.format("ib1"), plain), ("", plain)):
+            console += f"{report}\n{detach.format('ib0')}{destroy.format('ib0')}"
+            name = signature.of(signature.with_detachment(report, console))
+            self.assertEqual(name, wanted, console)
+            self.assertEqual(self.page(name), "Documentation/reports/ipoib-detach-failure.rst" if name != plain else None)
+        self.assertEqual(signature.with_detachment(OOPS, destroy.format("ib0") + OOPS), OOPS)
+
+    def page(self, name):
+        return signature.page_of(name, signature.known(scenario="removal"))
+
+    def test_uml_fault_in_clear_user_is_known_and_other_faults_of_user_copies_are_not(self):
+        """A user copy with a bad pointer of the kernel is a bug; clearing memory of a program has no such pointer."""
+        self.assertEqual(self.page("Kernel mode fault: buffer_op, __clear_user, padzero, elf_load"), "Documentation/hunt.rst")
+        self.assertIsNone(self.page("Kernel mode fault: buffer_op, raw_copy_to_user, ib_uverbs_write"))
+
+    def test_carrier_that_is_missing_for_another_reason_is_new(self):
+        known = "ib0 did not get a carrier: ib_sa has no LID of the subnet manager (mlx4_ib)"
+        self.assertEqual(self.page(known), "Documentation/reports/mlx4-lost-port-events.rst")
+        for other in ("ib0 did not get a carrier", known.replace("mlx4_ib", "ib_mthca")):
+            self.assertIsNone(self.page(other), other)
 
     def test_signature_of_a_report_without_a_stack_is_its_first_line(self):
         self.assertEqual(signature.of("INFO: task ip:77 blocked for more than 120 seconds."), "task ip:N blocked for more than N seconds")
@@ -566,6 +600,10 @@ class RunVerdicts(unittest.TestCase):
         lockdep = "WARNING: possible irq lock inversion dependency detected\nCall Trace:\n [<60182bf0>] _raw_spin_lock+0x1/0x2"
         fault = "Kernel panic - not syncing: Kernel mode fault at addr 0x10, ip 0x78d4af23\nCall Trace:\n [<78d5cf62>] mlx4_ib_post_send+0x12/0x20"
         self.assertEqual(self.verdict_of([lockdep, fault], f"{lockdep}\n{fault}")[1], "Kernel mode fault: mlx4_ib_post_send")
+
+    def test_kasan_report_takes_precedence_over_an_earlier_warning(self):
+        warning = "WARNING: CPU: 0 PID: 9 at net/core/dev.c:1234 f+0x1/0x2"
+        self.assertEqual(self.verdict_of([warning, OOPS], f"{warning}\n{OOPS}")[1], signature.of(OOPS))
 
     def test_dma_api_warning_about_too_many_overlapping_mappings_is_ignored(self):
         often = "WARNING: CPU: 0 PID: 94 at kernel/dma/debug.c:499 add_dma_entry+0x54b/0x680\nDMA-API: exceeded 7 overlapping mappings of cacheline 0x12b"

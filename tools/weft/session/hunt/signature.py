@@ -11,6 +11,9 @@ from lab.reports import LEAK, message
 KNOWN = pathlib.Path(__file__).resolve().parent / "known.txt"
 FRAMES = 4
 MAPPED = "DMA-API: Mapped at:"
+CQ_REMAINS = "Destroy of kernel CQ shouldn't fail"
+QP_REMAINS = re.compile(r"^(\S+): ib_qp_destroy failed$", re.MULTILINE)
+STILL_ATTACHED = "ib_detach_mcast failed"
 FRAME = re.compile(r"^\s*(?:\[<[0-9a-f]+>\]\s*)?(?P<maybe>\? )?(?P<name>[a-zA-Z_][\w.]*)\+0x[0-9a-f]+/0x[0-9a-f]+")
 # Functions that report errors, which are on the stack between the defect and the message.
 REPORTING = re.compile(r"(?:show_stack|dump_stack|print_|kasan_|__asan_|__kasan|panic|segv|sig_handler|hard_handler|hard_sig|relay_signal|fatal_sig|bad_segv"
@@ -19,7 +22,8 @@ REPORTING = re.compile(r"(?:show_stack|dump_stack|print_|kasan_|__asan_|__kasan|
 
 
 DIRECTORY = re.compile(r"^(WARNING at )[^ :]*/")
-REFCOUNT = "refcount_t: "     # the second line of a warning of lib/refcount.c, which describes the error
+# The second line of a warning of lib/refcount.c or kernel/workqueue.c, which describes the error.
+DESCRIPTIONS = ("refcount_t: ", "workqueue: WQ_MEM_RECLAIM ")
 # The stack of a report of kmemleak is that of the allocation, and begins with allocation functions.
 ALLOCATING = re.compile(r"_*(?:kmem|kmalloc|kzalloc|kcalloc|krealloc|kvmalloc|kmemdup|kstrdup|kvasprintf|kasprintf|vmalloc|vzalloc|slab_|alloc_skb|netdev_alloc|napi_alloc|"
                         r"pcpu_alloc|alloc_percpu|alloc_pages|get_free_pages)\w*")
@@ -46,7 +50,9 @@ def of(report):
         frames = [frame for frame in frames if not ALLOCATING.fullmatch(frame["name"].partition(".")[0])]
     certain = [frame for frame in frames if not frame["maybe"]]
     names = list(dict.fromkeys(frame["name"].partition(".")[0] for frame in certain or frames))
-    kind = _kind(next((line for line in lines[:2] if line.startswith(REFCOUNT)), lines[0]))
+    kind = _kind(next((line for line in lines[:2] if line.startswith(DESCRIPTIONS)), lines[0]))
+    if lines[-1].startswith(STILL_ATTACHED):
+        kind = f"{STILL_ATTACHED}, {kind}"
     return f"{kind}: {', '.join(names[:FRAMES])}" if names else kind
 
 
@@ -56,6 +62,16 @@ def with_mapping(report, console):
         return report
     rest = [message(line) for line in console.partition(report.splitlines()[0])[2].partition(MAPPED)[2].splitlines()[1:]]
     return "\n".join((report, MAPPED, *itertools.takewhile(FRAME.match, rest)))
+
+
+def with_detachment(report, console):
+    """Returns a report about a CQ that IPoIB cannot destroy with the reason, if it is that the QP is still attached to a multicast group, because detaching
+    it failed. A CQ that remains for another reason has another signature."""
+    if CQ_REMAINS not in report:
+        return report
+    before = "\n".join(map(message, console.partition(report.splitlines()[0])[0].splitlines()))
+    interfaces = QP_REMAINS.findall(before)[-1:]
+    return f"{report}\n{STILL_ATTACHED}" if interfaces and f"{interfaces[0]}: {STILL_ATTACHED} (result = -" in before else report
 
 
 def known(more=None, scenario=None):

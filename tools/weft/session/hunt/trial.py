@@ -106,8 +106,9 @@ def _seconds(console):
 def _verdict_of(done, consoles, table, scenario):
     """Returns (verdict, signature, report, time of the step). A new report takes precedence over a known one, and a report over another error."""
     # What follows a report without a last line does not belong to it: messages of the guest's programs and of its steps.
-    every = [(signature.with_mapping(re.split(r"\n(?:keeper|weft-hunt): ", report)[0], consoles[host]), host) for host, found in done.reports.items()
+    every = [(re.split(r"\n(?:keeper|weft-hunt): ", report)[0], host) for host, found in done.reports.items()
              for report in found if scenario not in PROBES or OFTEN_MAPPED not in report]
+    every = [(signature.with_detachment(signature.with_mapping(report, consoles[host]), consoles[host]), host) for report, host in every]
     # After the kernel's count of leaked objects, each object is reported separately.
     if any(report.startswith(reports.LEAK) for report, _ in every):
         every = [(report, host) for report, host in every if not report.startswith("kmemleak: ")]
@@ -116,8 +117,9 @@ def _verdict_of(done, consoles, table, scenario):
     pages = {page for name, _, _ in found if (page := signature.page_of(name, table))}
     objects = signature.belonging()
     found = [each for each in found if signature.page_of(each[0], objects) not in pages]
-    # A fault in the kernel enables interrupts before it panics, so lockdep may report locks that are held. That is a consequence of the fault.
-    found.sort(key=lambda each: (signature.page_of(each[0], table) is not None, not each[0].startswith("Kernel mode fault")))
+    # A fault in the kernel enables interrupts before it panics, so lockdep may report locks that are held. That is a consequence of the fault. A wrong access
+    # to memory may follow warnings about objects that cannot be destroyed, and identifies the bug better.
+    found.sort(key=lambda each: (signature.page_of(each[0], table) is not None, not each[0].startswith("Kernel mode fault"), not each[0].startswith("KASAN")))
     if found:
         name, report, host = found[0]
         before = consoles[host].partition(report.splitlines()[0])[0]
