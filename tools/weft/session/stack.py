@@ -71,7 +71,7 @@ def interface(model):
 def in_tree_modules(model):
     """Returns the names of Debian's modules for a card, for `modprobe -a`."""
     if model not in IN_TREE:
-        raise LabError(f"Debian's kernel has no driver for {model}", "--stack weft has one, and --bare loads none")
+        raise LabError(f"Debian's kernel has no driver for {model}", "--stack weft has one, and --bare loads no driver")
     return (IN_TREE[model], "ib_uverbs", "ib_umad", "ib_ipoib")
 
 
@@ -110,7 +110,7 @@ def _without_symbols(path):
 def weft_modules(model, release):
     """Returns (name, bytes) of each of weft's modules for a card and a kernel, in loading order."""
     if model not in ABOVE:
-        raise LabError(f"weft has no driver for {model}", "--bare loads none")
+        raise LabError(f"weft's own stack has no driver for {model}", "--stack linux uses Linux's driver, and --bare loads no driver" if model in IN_TREE else "--bare loads no driver")
     return tuple((name, _without_symbols(_find(name, release))) for name in (*BELOW, f"weft_{model}", *ABOVE[model]))
 
 

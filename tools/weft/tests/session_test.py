@@ -336,7 +336,7 @@ class DriverStack(Folder):
         self.assertEqual(stack.in_tree_modules("mlx5")[0], "mlx5_ib")
 
     def test_weft_driver_stack_is_refused_for_card_models_without_a_weft_driver(self):
-        with self.assertRaisesRegex(LabError, "weft has no driver for mlx5: --bare loads none"):
+        with self.assertRaisesRegex(LabError, "weft's own stack has no driver for mlx5: --stack linux uses Linux's driver, and --bare loads no driver"):
             self.prepare("mlx5", stack="weft")
 
     def test_in_tree_driver_stack_is_refused_for_card_models_without_an_in_tree_driver(self):
