@@ -2,11 +2,13 @@
 #include "base/usage.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <iostream>
 #include <numeric>
 #include <sstream>
 #include <string_view>
+#include <system_error>
 
 #include <CLI/CLI.hpp>
 
@@ -211,8 +213,14 @@ std::string message(const CLI::App &app, const CLI::ParseError &error)
 
 int report(const CLI::App &app, const CLI::ParseError &error)
 {
-	if (error.get_exit_code() == 0)
-		return app.exit(error);
+	if (error.get_exit_code() == 0) {
+		app.exit(error);
+		if (std::cout.flush())
+			return 0;
+		std::cerr << path_of(app) << ": cannot write standard output: "
+			  << std::generic_category().message(errno) << '\n';
+		return 1;
+	}
 	std::cerr << message(app, error) << '\n';
 	return kStatus;
 }

@@ -59,6 +59,13 @@ class Messages(unittest.TestCase):
                 self.assertRegex(last, r"^Try 'weft.* --help'\.$")
                 self.assertEqual(done.returncode, 2, line)
 
+    def test_help_and_version_report_that_standard_output_cannot_be_written(self):
+        for program, name in ((WEFT, "weft"), (WEFTD, "weftd")):
+            for word in ("--help", "--version"):
+                with self.subTest(program=name, word=word), open("/dev/full", "w", encoding="utf-8") as full:
+                    done = subprocess.run([program, word], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+                    self.assertEqual((done.returncode, done.stderr), (1, f"{name}: cannot write standard output: No space left on device\n"))
+
     def test_topology_reports_that_standard_output_cannot_be_written(self):
         with open("/dev/full", "w", encoding="utf-8") as full:
             done = subprocess.run([WEFT, "topology", "ring", "--switches", "3"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
