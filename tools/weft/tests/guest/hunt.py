@@ -44,9 +44,9 @@ def _replay(lab, schedule, *words):
     return done
 
 
-def assert_replayed(lab, report, kind, function):
+def assert_replayed(lab, report, kind, function, *words):
     """Replays the schedule of a report, and checks that the kernel reports the same kind of bug in that function."""
-    done = _replay(lab, REPORTS / f"{report}.hunt")
+    done = _replay(lab, REPORTS / f"{report}.hunt", *words)
     assert kind in done.stdout and function in done.stdout, done.stdout
 
 
@@ -461,6 +461,16 @@ def initiators_reconnect_to_targets_that_disappear(lab):
     for name in ("nvme", "srp", "rds"):
         done = _hunt(lab, name, "--kernel", kernel, "--seeds", "2", "--jobs", "1", "--out", lab.directory / f"hunt-{name}", status=0)
         assert re.match(r"2 seeds, \d passed", done.stdout), done.stdout
+
+
+@test(kernels=(), also=("um-debug",), timeout=2400)
+def hunt_replay_reproduces_the_known_reports_of_a_kernel_that_hunts_build(lab):
+    """The schedules need connected mode, ib_mthca or perturbed scheduling, which um-debug does not have. The kernel is built first."""
+    words = ("--kernel", _kernel_of_hunts())
+    assert_replayed(lab, "mlx4-lost-port-events", "ib0 did not get a carrier", "", *words)
+    assert_replayed(lab, "ipoib-connection-reap", "KASAN: use-after-free", "ipoib_cm_tx_reap", *words)
+    assert_replayed(lab, "mthca-catas-workqueue", "WQ_MEM_RECLAIM", "catas_reset", *words)
+    assert_replayed(lab, "ipoib-detach-failure", "Destroy of kernel CQ", "ipoib_transport_dev_cleanup", *words)
 
 
 TARGET_DISAPPEARS = """scenario {}
