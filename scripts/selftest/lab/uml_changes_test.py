@@ -21,6 +21,8 @@ KCONFIG = "drivers/infiniband/Kconfig"
 STACK = "arch/um/kernel/stacktrace.c"
 EXITS = "arch/um/drivers/virtio_uml.c"
 INTERRUPTS = "arch/um/include/asm/Kbuild"
+UBSAN = "lib/Kconfig.ubsan"
+ALIGNMENT = "config UBSAN_ALIGNMENT\n\tdefault !HAVE_EFFICIENT_UNALIGNED_ACCESS\n"
 FAULTS = "mm/memory.c"
 WHEEL = "kernel/time/timer.c"
 QUEUE = "kernel/workqueue.c"
@@ -45,9 +47,9 @@ TEXTS = {
 OLD, MIDDLE, NEW = "6.1", "6.12", "7.3"
 # The texts that depend on the version.
 OF_VERSION = {
-    OLD: {REGISTERS: READ, TLB: FLUSH},
-    MIDDLE: {REGISTERS: READ, TLB: ""},
-    NEW: {REGISTERS: "unsigned long host_fp_size;\n", TLB: ""},
+    OLD: {REGISTERS: READ, TLB: FLUSH, UBSAN: ALIGNMENT},
+    MIDDLE: {REGISTERS: READ, TLB: "", UBSAN: ALIGNMENT},
+    NEW: {REGISTERS: "unsigned long host_fp_size;\n", TLB: "", UBSAN: ALIGNMENT},
 }
 PROC = "fs/proc/Kconfig"
 MERGE = """#!/bin/bash
@@ -90,6 +92,7 @@ class UmlChanges(unittest.TestCase):
                 self.assertEqual((done.returncode, done.stderr), (0, ""))
                 self.assertEqual(SET in text[REGISTERS], version != NEW, "the size of the registers")
                 self.assertEqual("mmap_read_lock(mm);" in text[TLB], version == OLD, "the lock of force_flush_all()")
+                self.assertEqual(text[UBSAN] == ALIGNMENT, version == OLD, "the check of alignment")
                 self.assertCountEqual(text[KCONFIG].partition("endif # !UML\n")[2].splitlines(keepends=True), DRIVERS)
                 self.assertNotIn("__uml_exitcall", text[EXITS])
                 self.assertNotIn("irq_work", text[INTERRUPTS])
@@ -102,7 +105,7 @@ class UmlChanges(unittest.TestCase):
     def test_kernel_source_with_different_text_is_refused_with_the_name_of_the_file(self):
         for version, texts in OF_VERSION.items():
             needed = {**TEXTS, **texts}
-            for name in (INTERRUPTS, STACK, KCONFIG, EXITS, FAULTS, QUEUE, *((REGISTERS,) if version != NEW else ()), *((TLB,) if version == OLD else ())):
+            for name in (INTERRUPTS, STACK, KCONFIG, EXITS, FAULTS, QUEUE, *((REGISTERS,) if version != NEW else ()), *((TLB,) if version == OLD else (UBSAN,))):
                 done = self.apply(self.tree(version, {**texts, name: needed[name].replace("_", "-").replace("!UML", "!UM")}))
                 with self.subTest(f"{name} of {version}"):
                     self.assertEqual(done.returncode, 1)
