@@ -375,11 +375,11 @@ void Switch::output(PortSide *in, PortSide &out, Packet &&packet)
 		if (out.state.load(std::memory_order_acquire) != ib::PortState::active ||
 		    packet.packet_bytes() >
 			    ib::mtu_bytes(out.mtu.load(std::memory_order_relaxed))) {
-			Counters::add(counters.xmit_discards);
+			Counters::add(counters.xmit_discards, packet.packets());
 			return;
 		}
 		if (!may_leave(out, packet)) {
-			Counters::add(counters.xmit_constraint_errors);
+			Counters::add(counters.xmit_constraint_errors, packet.packets());
 			return;
 		}
 		ib::SlToVl table{};
@@ -387,7 +387,7 @@ void Switch::output(PortSide *in, PortSide &out, Packet &&packet)
 		vl = table.vl(lrh.sl());
 		/* VL15 in the table means that the packet is dropped (IBA 7.6.6). */
 		if (vl >= out.operational_vls.load(std::memory_order_relaxed)) {
-			Counters::add(counters.xmit_discards);
+			Counters::add(counters.xmit_discards, packet.packets());
 			return;
 		}
 		lrh.set_vl(vl);
@@ -426,6 +426,9 @@ void Switch::expire(PortSide &out, std::uint8_t vl)
 	/* The packets are counted before their credits are returned. */
 	std::vector<Packet> dropped = out.egress.expire(vl, now - life);
 	if (!dropped.empty()) {
+		unsigned packets = 0;
+		for (const Packet &packet : dropped)
+			packets += packet.packets();
 		/*
 		 * A guest that takes no packets causes this while others send to it, so the log
 		 * lines are limited.
@@ -433,9 +436,8 @@ void Switch::expire(PortSide &out, std::uint8_t vl)
 		if (const auto taken = out.expiry_log.take(now); taken.allowed)
 			spdlog::warn("switch {} port {}: {} packets on VL {} found no credit in "
 				     "time{}",
-				     name_, out.number, dropped.size(), vl,
-				     withheld_text(taken.withheld));
-		Counters::add(out.port.counters().xmit_discards, dropped.size());
+				     name_, out.number, packets, vl, withheld_text(taken.withheld));
+		Counters::add(out.port.counters().xmit_discards, packets);
 	}
 	dropped.clear();
 	auto since = out.egress.waiting_since(vl);

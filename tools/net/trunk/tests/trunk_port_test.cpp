@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -34,6 +35,42 @@ struct Side {
 	Port &far = fabric.add_port("trunk/1");
 	Link &link;
 	PacketNode node{port};
+	TrunkPort trunk{far, [] {}};
+};
+
+// A node and the port that represents the far end of the trunk, both linked to a switch.
+struct SwitchedSide {
+	// Makes the ports of the node and of the trunk active, and routes LID 2 to the trunk.
+	void configure()
+	{
+		for (const std::uint32_t number : {1u, 2u})
+			for (const auto state : {ib::PortState::armed, ib::PortState::active}) {
+				const auto answer =
+					sm.ask({1}, ib::MadMethod::get, ib::attr_port_info, number);
+				ASSERT_TRUE(answer);
+				auto info = ib::smp_attribute<ib::PortInfo>(*answer);
+				info.set_state(state);
+				info.set_phys_state(ib::PhysState::nop);
+				ASSERT_TRUE(sm.ask({1}, ib::MadMethod::set, ib::attr_port_info,
+						   number, [&](ib::Smp &smp) {
+							   ib::smp_attribute<ib::PortInfo>(smp) =
+								   info;
+						   }));
+			}
+		ASSERT_TRUE(sm.ask({1}, ib::MadMethod::set, ib::attr_linear_forwarding, 0,
+				   [](ib::Smp &smp) { smp.data[2] = 2; }));
+	}
+
+	Fabric fabric;
+	Switch &sw = fabric.add_switch({.name = "switch", .ports = 3});
+	Port &port = fabric.add_port("node/1");
+	Port &far = fabric.add_port("trunk/1");
+	Port &sm_port = fabric.add_port("sm/1");
+	Link &node_link = fabric.connect(port, sw.port(1));
+	Link &trunk_link = fabric.connect(sw.port(2), far);
+	Link &sm_link = fabric.connect(sm_port, sw.port(3));
+	PacketNode node{port};
+	fabric::testing::MadNode sm{sm_port};
 	TrunkPort trunk{far, [] {}};
 };
 
@@ -71,7 +108,8 @@ public:
 	}
 	// Moves frames from one side to the other. @room limits the bytes of packets; other frames
 	// are always moved.
-	static std::size_t carry(Side &from, Side &to, std::size_t room = kRoom)
+	template<typename From, typename To>
+	static std::size_t carry(From &from, To &to, std::size_t room = kRoom)
 	{
 		std::deque<Buffer> frames;
 		from.trunk.serve(frames, room);
@@ -249,6 +287,51 @@ TEST_F(TrunkPortTest, SenderHasAllCreditsAgainAfterTheTrunkReconnects)
 	}
 	EXPECT_EQ(a->port.counters().link_downed, 3u);
 	EXPECT_EQ(b->port.counters().link_downed, 3u);
+}
+
+// The network between the daemons delivers nothing for longer than packets may wait in a switch.
+TEST_F(TrunkPortTest, SlowNetworkDelaysPacketsOfOneWindowAndTheSwitchDiscardsOnlyFurtherOnes)
+{
+	constexpr unsigned further = 28, run_packets = 16;
+	SwitchedSide from;
+	Side to;
+	from.trunk.connected();
+	to.trunk.connected();
+	const auto pump_both = [&] {
+		while (carry(from, to) + carry(to, from) != 0) {
+		}
+	};
+	pump_both();
+	ASSERT_TRUE(from.trunk_link.up() && to.link.up());
+	ASSERT_NO_FATAL_FAILURE(from.configure());
+
+	for (std::uint32_t psn = 0; psn < kCredits + further; psn++) {
+		Packet packet = ud_packet(1, 2, 64, psn);
+		ASSERT_EQ(from.port.send(packet), Sent::done);
+	}
+	packet::Headers headers;
+	headers.lrh.dlid = 2;
+	headers.bth.opcode = ib::opcode(ib::Transport::rc, ib::Operation::write_first);
+	const std::vector<std::byte> bytes(std::size_t{run_packets} * 256);
+	Packet run = std::move(*Packet::make_run(headers, Payload::copy_of(bytes), run_packets));
+	ASSERT_EQ(from.port.send(run), Sent::done);
+	const Counters &counters = from.sw.port(2).counters();
+	const auto deadline = std::chrono::steady_clock::now() + fabric::testing::kDeadline;
+	while (counters.xmit_discards < further + run_packets &&
+	       std::chrono::steady_clock::now() < deadline)
+		std::this_thread::yield();
+	EXPECT_EQ(counters.xmit_discards, further + run_packets);
+	EXPECT_EQ(to.node.packets.size(), 0u);
+	pump_both();
+	for (std::uint32_t psn = 0; psn < kCredits; psn++) {
+		const auto packet = to.node.packets.next();
+		ASSERT_TRUE(packet) << psn;
+		EXPECT_EQ(packet->bth().psn(), psn);
+	}
+	EXPECT_TRUE(from.trunk_link.up());
+	EXPECT_EQ(counters.link_downed, 0u);
+	EXPECT_EQ(counters.xmit_packets, static_cast<std::uint64_t>(kCredits));
+	EXPECT_EQ(to.port.counters().rcv_packets, static_cast<std::uint64_t>(kCredits));
 }
 
 TEST_F(TrunkPortTest, Vl15PacketsAreDroppedAndCountedIfTheTrunkPortBufferIsFull)
