@@ -364,6 +364,8 @@ class Wire:
         self.frames = self.lost = self.reordered = 0
         self._delay, self._loss, self._reorder = delay, loss, reorder
         self._choices = random.Random(seed)
+        self._stall = None
+        self._stalled_until = 0.0
         self._due = [queue.PriorityQueue() for _ in nodes]
         self._count = itertools.count()
         self._sockets = [stack.enter_context(self._open(node.port)) for node in nodes]
@@ -379,6 +381,13 @@ class Wire:
         end.bind((port, 3))
         return end
 
+    def stall(self, frames, seconds):
+        """Delivers nothing for some seconds, after some more frames have arrived."""
+        self._stall = self.frames + frames, seconds
+
+    def has_stalled(self):
+        return self._stall is None and self._stalled_until > 0
+
     def _receive(self, number):
         while True:
             try:
@@ -388,6 +397,10 @@ class Wire:
             if kind == socket.PACKET_OUTGOING:
                 continue
             self.frames += 1
+            now = time.monotonic()
+            if (stall := self._stall) and self.frames >= stall[0]:
+                self._stall = None
+                self._stalled_until = now + stall[1]
             delay = self._delay
             if self._choices.random() < self._loss:
                 self.lost += 1
@@ -395,7 +408,7 @@ class Wire:
             if self._choices.random() < self._reorder:
                 self.reordered += 1
                 delay *= 2
-            self._due[number].put((time.monotonic() + delay, next(self._count), data))
+            self._due[number].put((max(now, self._stalled_until) + delay, next(self._count), data))
 
     def _send(self, number):
         """Frames that are due earlier overtake others."""
