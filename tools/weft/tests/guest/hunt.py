@@ -192,9 +192,11 @@ def perturbed_run_with_the_same_seed_captures_the_same_packets(lab):
     for number, seed in enumerate((7, 7, 8)):
         capture = lab.directory / f"{number}.pcap"
         done = subprocess.run([lab.program("weft"), "run", "--deterministic", "--quiet", "--stack", "linux", "--card", "mlx4", "--kernel", _kernel_of_hunts(), "--seed", "1",
-                               "--append", f"weft.perturb={seed},20,10,5", "--capture", capture, "--", "ping -q -c 20 -i 0.05 10.1.0.2; ip link add p8001 link ib0 type ipoib pkey 0x8001"],
+                               "--append", f"weft.perturb={seed},20,10,5", "--capture", capture, "--",
+                               "dmesg | grep -o 'scheduling is perturbed: seed [0-9]*'; ping -q -c 20 -i 0.05 10.1.0.2; ip link add p8001 link ib0 type ipoib pkey 0x8001"],
                               capture_output=True, text=True, check=False, timeout=900 * lab.slowness)
         assert "Kernel" not in done.stderr, done.stdout + done.stderr
+        assert done.stdout.count(f"scheduling is perturbed: seed {seed}\n") == 2, done.stdout
         captures.append(capture.read_bytes())
     assert captures[0] == captures[1] != captures[2], [len(each) for each in captures]
 
