@@ -86,10 +86,10 @@ def hosts_of(fabric):
     return [host for host in fabric["hosts"] if host["socket"]]
 
 
-def _fabric(lab):
-    """Returns the fabric as weftd reports it. The request changes nothing."""
+def fabric_at(sockets):
+    """Returns the fabric as the weftd with this directory of sockets reports it. The request changes nothing."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
-        here = os.open(lab.directory / SOCKETS, os.O_PATH)
+        here = os.open(sockets, os.O_PATH)
         try:
             client.connect(f"/proc/self/fd/{here}/control.sock")    # the folder's path may be longer than the path of a socket may be
         finally:
@@ -127,7 +127,7 @@ def _reason(lab, weftd):
 
 def _awaited(lab):
     """Returns the guests for which the time server was waiting when weftd was stopped, as far as it has reported them."""
-    said = re.findall(r"waited for (.*)", _read(lab.directory / "weftd.log"))
+    said = re.findall(r"waited for (.*)", read(lab.directory / "weftd.log"))
     return f"; waited for {said[-1]}" if said else ""
 
 
@@ -140,7 +140,7 @@ def run(lab, timeout, stopped=lambda: False):
         wait_until("weftd to serve", lambda: weftd.poll() is not None or (lab.directory / SOCKETS / "control.sock").is_socket(), 30)
         if weftd.poll() is not None:
             raise LabError(_reason(lab, weftd))
-        fabric = _fabric(lab)
+        fabric = fabric_at(lab.directory / SOCKETS)
         hosts = [host["name"] for host in hosts_of(fabric)]
         scripts = lab.scripts(fabric)
         for name in hosts:
@@ -153,15 +153,15 @@ def run(lab, timeout, stopped=lambda: False):
                                       state=pathlib.Path(f"state-{name}"), repeatable_in=lab.directory)
         _wait_for_end(lab, weftd, keepers, timeout, stopped)
         failed = weftd.returncode != 0
-        left = _left(keepers)
+        left = left_running(keepers)
     finally:
         for keeper in keepers.values():
             uml.end(keeper)
         weftd.terminate()
         weftd.wait()
-    return Done(*({name: _read(lab.directory / WORK / name / what) for name in hosts} for what in ("out", "err")),
-                {name: int(text) if (text := _read(lab.directory / WORK / name / "status")) else None for name in hosts},
-                {name: reports.find(_read(lab.directory / f"console-{name}.log"), LEFT_ALONE) for name in hosts}, _reason(lab, weftd), left, failed)
+    return Done(*({name: read(lab.directory / WORK / name / what) for name in hosts} for what in ("out", "err")),
+                {name: int(text) if (text := read(lab.directory / WORK / name / "status")) else None for name in hosts},
+                {name: reports.find(read(lab.directory / f"console-{name}.log"), LEFT_ALONE) for name in hosts}, _reason(lab, weftd), left, failed)
 
 
 def _wait_for_end(lab, weftd, keepers, timeout, stopped):
@@ -185,7 +185,7 @@ def _wait_for_end(lab, weftd, keepers, timeout, stopped):
         time.sleep(0.05)
 
 
-def _left(keepers):
+def left_running(keepers):
     """Returns the guests that have not exited with their time server within the time limit."""
     end = time.monotonic() + GRACE
     while (left := tuple(name for name, keeper in keepers.items() if keeper.poll() is None)) and time.monotonic() < end:
@@ -193,5 +193,5 @@ def _left(keepers):
     return left
 
 
-def _read(file):
+def read(file):
     return file.read_text(errors="replace") if file.exists() else ""

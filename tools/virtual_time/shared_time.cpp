@@ -37,8 +37,19 @@ int SharedTime::wait(int poll, epoll_event *events, int most, Clock::time_point 
 	std::optional<Clock::time_point> due = Clock::time_point::max();
 	if (outside_)
 		due = stands() ? std::nullopt : outside_->due();
-	if (!due || (*due == Clock::time_point::max() && until == *due))
+	if (!due)
 		return look(poll, events, most, for_ever);
+	const auto arrival = round_ ? round_->first_arrival() : Clock::time_point::max();
+	const auto next = std::min({until, *due, arrival});
+	if (round_ && next >= round_->limit())
+		round_->complete(next);
+	if (next == Clock::time_point::max() || (round_ && next >= round_->limit()))
+		return look(poll, events, most, for_ever);
+	if (round_ && arrival == next) {
+		set(arrival);
+		round_->deliver();
+		return 0;
+	}
 	if (until <= *due) {
 		set(until);
 	} else {

@@ -39,6 +39,25 @@ public:
 		~Outside() = default;
 	};
 
+	// The rounds in which the places of a lab advance together (round_member.hpp). Packets from
+	// other places arrive before local work that is due at the same time.
+	class Round
+	{
+	public:
+		// Returns the time that must not be reached in this round.
+		virtual Clock::time_point limit() const = 0;
+		// Returns the time of the next packet from another place, or the clock's maximum.
+		virtual Clock::time_point first_arrival() const = 0;
+		// Called when that time has been reached.
+		virtual void deliver() = 0;
+		// Called when nothing is left to do before the limit. @next is the time of the next
+		// event, or the clock's maximum. Called again each time the clock has been woken.
+		virtual void complete(Clock::time_point next) = 0;
+
+	protected:
+		~Round() = default;
+	};
+
 	// The date at which the virtual time begins.
 	static constexpr std::chrono::seconds kDate{1700000000};
 
@@ -46,6 +65,8 @@ public:
 
 	// Must be called on the reactor's thread. Null means that there are no outside programs.
 	void set_outside(Outside *outside) { outside_ = outside; }
+	// The same for rounds. Null means that time has no limit.
+	void set_round(Round *round) { round_ = round; }
 
 	Clock::time_point now() const override { return Clock::time_point(now_.load()); }
 	std::chrono::system_clock::time_point date() const override;
@@ -72,6 +93,7 @@ private:
 	std::atomic<Clock::duration> now_{kBegin};
 	VirtualEnvironment chance_;
 	Outside *outside_ = nullptr;
+	Round *round_ = nullptr;
 };
 
 } // namespace weft::virtual_time

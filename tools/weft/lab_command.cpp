@@ -508,6 +508,11 @@ void add_run(CLI::App &app, const std::filesystem::path &socket_directory,
 		"the last packet");
 	for (const char *const several : {"--hosts", "--slurm"})
 		deterministic->excludes(run->get_option(several));
+	passed->number("--processes N",
+		       "run the places of the lab file in N processes (weftd); the "
+		       "result does not depend on N")
+		->needs(deterministic)
+		->check(usage::integer(1, 64));
 	passed->number("--seed S", "seed of all random choices (default: a new one each time)")
 		->needs(deterministic)
 		->check(usage::integer(0, 0xffffffff));

@@ -84,6 +84,11 @@ json set_link(LabRuntime &runtime, const json &request)
 		return set_attachment(runtime, *attachment, wanted);
 	}
 	fabric::Link &link = runtime.find_link(text_of(request, "link"));
+	if (settings->contains("delay") && runtime.is_timed(link))
+		throw BadRequest(
+			fmt::format("the delay of {}, which connects two places, cannot be "
+				    "changed in virtual time",
+				    link.name()));
 	auto config = config_of(link);
 	for (const auto &[name, value] : settings->items())
 		apply_link_setting(config, name,

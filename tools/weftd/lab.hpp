@@ -108,6 +108,13 @@ struct LabTrunk {
 	trunk::Role role = trunk::Role::connects;
 	trunk::Address address;
 	std::string key_file;
+	// In virtual time: the index of the trunk in the lab, and its delay. The trunk then has no
+	// address and no key.
+	struct Timed {
+		std::uint32_t index = 0;
+		std::chrono::nanoseconds delay{0};
+	};
+	std::optional<Timed> timed;
 	// Fingerprint of the key in the file; set by the runtime when it reads the file.
 	std::optional<trunk::Mac> key_fingerprint;
 	std::string where; // FILE:LINE, for errors that are detected later

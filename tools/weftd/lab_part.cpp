@@ -46,10 +46,37 @@ LabEthernetEnd ethernet_end(const PlannedTrunk &planned, const Plan &plan, std::
 
 } // namespace
 
+std::vector<std::chrono::nanoseconds> trunk_delays(const Lab &whole, const Plan &plan)
+{
+	if (!whole.trunks.empty())
+		throw LabError(fmt::format("{}: a lab in virtual time cannot have a [[trunk]]",
+					   whole.trunks.front().where));
+	std::vector<std::chrono::nanoseconds> delays;
+	for (const PlannedTrunk &trunk : plan.trunks) {
+		if (!trunk.network.empty())
+			throw LabError(fmt::format("{}: the Ethernet '{}' has hosts at several "
+						   "places, which is not possible in virtual time",
+						   whole.places->where, trunk.network));
+		const LabLink &link = whole.links[trunk.link];
+		if (link.config.faults.delay.count() <= 0)
+			throw LabError(fmt::format(
+				"{}: link {} connects the places '{}' and '{}', so it needs a delay in "
+				"virtual time, for example delay = \"50us\" for 10 km",
+				link.where, trunk.name, plan.places[trunk.listens].name,
+				plan.places[trunk.connects].name));
+		delays.push_back(link.config.faults.delay);
+	}
+	return delays;
+}
+
 Lab part_of(Lab whole, const PartOptions &options)
 {
 	Plan plan = make_plan(whole, options.plan);
-	plan.use_default_ports();
+	std::vector<std::chrono::nanoseconds> delays;
+	if (options.timed)
+		delays = trunk_delays(whole, plan);
+	else
+		plan.use_default_ports();
 	const std::size_t here = plan.find(options.place);
 	const auto is_elsewhere = [&](const std::string &name) {
 		return plan.place_of.at(name) != here;
@@ -88,14 +115,26 @@ Lab part_of(Lab whole, const PartOptions &options)
 		const PlannedTrunk &trunk = *planned++;
 		if (trunk.listens != here && trunk.connects != here)
 			continue;
-		need_key();
 		const unsigned remote = is_elsewhere(link.ends[0].node) ? 0 : 1;
-		part.trunks.push_back(make_trunk(trunk, link.where, plan, here, key_file));
+		if (options.timed) {
+			const auto index = static_cast<std::size_t>(&trunk - plan.trunks.data());
+			LabTrunk timed;
+			timed.name = trunk.name;
+			timed.where = link.where;
+			timed.timed = {static_cast<std::uint32_t>(index), delays[index]};
+			part.trunks.push_back(std::move(timed));
+		} else {
+			need_key();
+			part.trunks.push_back(make_trunk(trunk, link.where, plan, here, key_file));
+		}
 		part.trunks.back().end = link.ends[remote];
 		part.links.push_back(link);
 		// Every packet passes both halves, so only one of them has the faults.
 		if (trunk.connects == here)
 			part.links.back().config.faults = {};
+		// The trunk has the delay.
+		if (options.timed)
+			part.links.back().config.faults.delay = {};
 	}
 	for (const PlannedTrunk &trunk : plan.trunks) {
 		if (trunk.network.empty() || (trunk.listens != here && trunk.connects != here))

@@ -3,7 +3,9 @@
 // part is called a place.
 #pragma once
 
+#include <chrono>
 #include <string>
+#include <vector>
 
 #include "weftd/lab.hpp"
 #include "weftd/lab_plan.hpp"
@@ -15,6 +17,7 @@ struct PartOptions {
 	std::string place;
 	PlanOptions plan;
 	std::string key_file; // instead of that of the lab file, if not empty
+	bool timed = false;   // in virtual time, in which trunks need delays but no addresses
 };
 
 struct LabPart {
@@ -25,6 +28,10 @@ struct LabPart {
 // Returns the nodes of @whole that are at the place, and the halves of its links to other places.
 // Throws LabError, and std::invalid_argument for wrong options.
 Lab part_of(Lab whole, const PartOptions &options);
+
+// Throws LabError if the lab cannot run in virtual time at several places. Returns the delays of
+// the trunks of @plan.
+std::vector<std::chrono::nanoseconds> trunk_delays(const Lab &whole, const Plan &plan);
 
 // Returns the lab of @text, which will replace @running; if that is a part of a lab, the part for
 // the same place. See parse_lab().

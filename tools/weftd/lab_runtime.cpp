@@ -73,7 +73,7 @@ std::uint64_t choose_mkey(const Lab &lab, Reactor *reactor)
 {
 	constexpr std::string_view purpose = "weft management key 1 ";
 	std::uint64_t mkey = 0;
-	if (lab.part)
+	if (lab.part && !lab.part->options.timed)
 		try {
 			const auto &given = lab.part->options.key_file;
 			const auto mac =
@@ -127,10 +127,11 @@ RunningTrunk::RunningTrunk(const LabTrunk &config, std::shared_ptr<ethernet::Cha
 }
 
 LabRuntime::LabRuntime(const Lab &lab, const std::filesystem::path &socket_directory,
-		       Reactor *reactor, pci::Keeper *keeper)
+		       Reactor *reactor, pci::Keeper *keeper, TimedTransport *transport)
     : socket_directory_(socket_directory), reactor_(reactor), keeper_(keeper),
-      threads_("cards", most_threads(cpu_count())), fabric_(lab.seed, reactor),
-      ethernet_(lab.seed, reactor),
+      transport_(transport), threads_("cards", most_threads(cpu_count())),
+      fabric_(lab.seed, reactor), ethernet_(lab.seed, reactor),
+      timed_loop_(transport ? std::make_unique<Loop>("trunks", *reactor) : nullptr),
       attach_loop_(reactor ? nullptr : std::make_unique<Loop>("attach")),
       attach_(reactor ? nullptr
 		      : std::make_unique<attach::Server>(*attach_loop_,
@@ -197,10 +198,14 @@ LabDifference LabRuntime::compare_complete(const Lab &wanted) const
 Lab LabRuntime::complete(Lab wanted) const
 {
 	check_trust(wanted);
-	if (reactor_ && !wanted.trunks.empty())
+	const bool timed = std::ranges::all_of(
+		wanted.trunks, [](const LabTrunk &each) { return each.timed.has_value(); });
+	if (reactor_ && !timed)
 		throw LabError(fmt::format("{}: a lab in virtual time cannot have trunks",
 					   wanted.trunks.front().where));
-	for (LabTrunk &config : wanted.trunks)
+	for (LabTrunk &config : wanted.trunks) {
+		if (config.timed)
+			continue;
 		try {
 			config.key_fingerprint = trunk::Key::load(config.key_file).fingerprint();
 		} catch (const std::exception &reason) {
@@ -214,11 +219,14 @@ Lab LabRuntime::complete(Lab wanted) const
 			spdlog::warn("{}", error_of(config, reason));
 			config.key_fingerprint = running->key_fingerprint;
 		}
+	}
 	return wanted;
 }
 
 LabDifference LabRuntime::apply(const Lab &wanted)
 {
+	if (transport_)
+		throw LabError("a lab with several places in virtual time cannot be changed");
 	// Keys are read once, before any change: an unsuitable key file has no effect, and if a
 	// file is replaced meanwhile, the next apply() notices it.
 	const Lab completed = complete(wanted);
@@ -412,6 +420,17 @@ void LabRuntime::add_trunks(const LabDifference &changes, const Lab &wanted)
 	for (const LabTrunk &config : wanted.trunks) {
 		if (!changes.trunks_in.contains(config.name))
 			continue;
+		if (config.timed) {
+			timed_trunks_.emplace(
+				config.timed->index,
+				std::make_unique<trunk::TimedTrunk>(
+					*timed_loop_, port_of(config.end, config.where),
+					[this,
+					 timed = *config.timed](std::span<const std::byte> frame) {
+						transport_->send(timed, frame);
+					}));
+			continue;
+		}
 		try {
 			trunk::Key key = trunk::Key::load(config.key_file);
 			// The file may have changed since the comparison.
@@ -431,6 +450,22 @@ void LabRuntime::add_trunks(const LabDifference &changes, const Lab &wanted)
 	}
 	if (!failure.empty())
 		throw LabError(failure);
+}
+
+const char *LabRuntime::arrive(std::uint32_t trunk, std::span<const std::byte> frame)
+{
+	const auto found = timed_trunks_.find(trunk);
+	return found == timed_trunks_.end() ? "a frame of a trunk of other places"
+					    : found->second->arrive(frame);
+}
+
+bool LabRuntime::is_timed(const fabric::Link &link) const
+{
+	const auto has_end = [&](const LabTrunk &each) {
+		const auto port = fmt::format("{}/{}", each.end.node, each.end.port);
+		return each.timed && (link.end(0).name() == port || link.end(1).name() == port);
+	};
+	return std::ranges::any_of(lab_.trunks, has_end);
 }
 
 std::unique_ptr<RunningTrunk> LabRuntime::start_trunk(const LabTrunk &config, trunk::Key key)

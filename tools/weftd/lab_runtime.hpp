@@ -3,11 +3,14 @@
 // subnet manager, and changes them on request.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +21,7 @@
 #include "cards/card.hpp"
 #include "net/ethernet/network.hpp"
 #include "net/fabric/fabric.hpp"
+#include "net/trunk/timed_trunk.hpp"
 #include "net/trunk/trunk.hpp"
 #include "bus/pci/server.hpp"
 #include "weftd/lab.hpp"
@@ -74,6 +78,17 @@ struct RunningTrunk {
 	trunk::Trunk trunk;
 };
 
+// Carries the frames of trunks in virtual time to other places.
+class TimedTransport
+{
+public:
+	// Sends a frame of the trunk with this index, which arrives after @delay.
+	virtual void send(const LabTrunk::Timed &trunk, std::span<const std::byte> frame) = 0;
+
+protected:
+	~TimedTransport() = default;
+};
+
 /*
  * Used by one thread at a time, which is that of the control loop once it exists. References to its
  * parts are valid until the next apply().
@@ -84,9 +99,11 @@ public:
 	// Builds @lab and listens for guests in @socket_directory. Throws LabError for errors that
 	// are only detected here, and std::system_error for sockets. @reactor runs everything and
 	// provides the time; if null, cards have threads of their own and use real time. @keeper is
-	// notified of the cards' clients; it may be null.
+	// notified of the cards' clients; it may be null. @transport is needed for a part of a lab
+	// in virtual time.
 	LabRuntime(const Lab &lab, const std::filesystem::path &socket_directory,
-		   Reactor *reactor = nullptr, pci::Keeper *keeper = nullptr);
+		   Reactor *reactor = nullptr, pci::Keeper *keeper = nullptr,
+		   TimedTransport *transport = nullptr);
 	~LabRuntime();
 	LabRuntime(const LabRuntime &) = delete;
 	LabRuntime &operator=(const LabRuntime &) = delete;
@@ -113,6 +130,11 @@ public:
 		sm::SubnetManager *manager;
 		const char *node;
 	};
+	// Handles a frame that arrives on a trunk in virtual time, which has this index. Returns
+	// what is wrong, or null.
+	const char *arrive(std::uint32_t trunk, std::span<const std::byte> frame);
+	// Returns true if the link is a trunk in virtual time, whose delay is constant.
+	bool is_timed(const fabric::Link &link) const;
 	// Returns the subnet managers: that of the lab, and the one on standby.
 	std::vector<Manager> subnet_managers() const;
 	// Returns the one that is master, or else the first. Returns null if there is none.
@@ -166,6 +188,7 @@ private:
 	const std::filesystem::path socket_directory_;
 	Reactor *const reactor_;
 	pci::Keeper *const keeper_;
+	TimedTransport *const transport_;
 	// Threads of the cards; if there are few cards, each card has its own.
 	ReactorPool threads_;
 	// Threads of the trunks of Ethernets, of which each place can have many.
@@ -180,6 +203,9 @@ private:
 	ethernet::Network ethernet_;
 	std::vector<std::unique_ptr<Host>> hosts_;
 	std::vector<std::unique_ptr<RunningTrunk>> trunks_;
+	// Trunks in virtual time by their indices, and their loop, which is null in real time.
+	const std::unique_ptr<Loop> timed_loop_;
+	std::map<std::uint32_t, std::unique_ptr<trunk::TimedTrunk>> timed_trunks_;
 	std::unique_ptr<sm::SubnetManager> subnet_manager_, standby_manager_;
 	// The server for attached programs has a thread of its own; null in virtual time.
 	std::unique_ptr<Loop> attach_loop_;

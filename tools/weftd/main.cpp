@@ -45,6 +45,7 @@
 #include "weftd/log.hpp"
 #include "weftd/lab_runtime.hpp"
 #include "weftd/plan_text.hpp"
+#include "weftd/timed_places.hpp"
 
 namespace
 {
@@ -74,14 +75,14 @@ struct Options {
 };
 
 // Options for a lab that several weftds run together.
-void add_place_options(CLI::App &app, Options &options, CLI::Option *time_server)
+void add_place_options(CLI::App &app, Options &options)
 {
 	app.add_option("--place", options.places,
-		       "run only this place of the lab file, see weft-lab.toml(5)")
+		       "run only this place of the lab file, see weft-lab.toml(5); with "
+		       "--time-server, may be given again")
 		->type_name("NAME")
 		->take_all()
-		->allow_extra_args(false)
-		->excludes(time_server);
+		->allow_extra_args(false);
 	app.add_option("--places", options.number_of_places,
 		       "for a lab file without places: their number; they are p1, p2 and so on")
 		->type_name("N")
@@ -180,11 +181,16 @@ Options parse(int argc, char **argv)
 		   "text (the default), or json: one object per line")
 		->check(usage::one_of({"text", "json"}));
 	app.add_flag("--check", options.check, "check the lab file and exit")->excludes(state);
-	add_place_options(app, options, time_server);
+	add_place_options(app, options);
 	try {
 		app.parse(argc, argv);
-		if (options.places.size() > 1 && options.plan.empty())
+		if (options.places.size() > 1 && options.plan.empty() && !options.time_server)
 			throw CLI::ValidationError("--place", "a weftd runs only one place");
+		if (options.time_server && (!options.peers.empty() || !options.trunk_key.empty()))
+			throw CLI::ValidationError(
+				"--time-server",
+				"excludes --peer and --trunk-key, because places in virtual time "
+				"have no addresses");
 		if (options.places.empty() && options.plan.empty() &&
 		    (options.number_of_places || !options.peers.empty() ||
 		     !options.trunk_key.empty()))
@@ -344,7 +350,13 @@ int run(const Options &options, const std::shared_ptr<weftd::LogHistory> &log)
 		print_plan(lab, options);
 		return 0;
 	}
-	if (has_places)
+	const bool timed_places = has_places && options.time_server;
+	const weftd::TimedPlaces timed{options.places, plan_options(options), directory,
+				       options.events, options.finished_file};
+	// Report errors of the lab with --check, too.
+	if (timed_places)
+		weftd::trunk_delays(lab, weftd::make_plan(lab, timed.plan));
+	else if (has_places)
 		lab = weftd::part_of(std::move(lab),
 				     {options.places.front(), plan_options(options),
 				      options.trunk_key.empty()
@@ -359,6 +371,13 @@ int run(const Options &options, const std::shared_ptr<weftd::LogHistory> &log)
 
 	std::signal(SIGPIPE, SIG_IGN);
 	raise_descriptor_limit();
+	if (timed_places) {
+		const FileDescriptor signals = take_signals();
+		std::vector<FileDescriptor> locks;
+		for (const std::string &place : options.places)
+			locks.push_back(claim(directory / place, options.group));
+		return weftd::run_timed_places(lab, timed, std::move(locks), signals, log);
+	}
 	std::optional<virtual_time::SharedTime> time;
 	if (options.time_server)
 		time.emplace(lab.seed);

@@ -100,6 +100,19 @@ std::optional<Buffer> make_packet_frame(const fabric::Packet &packet)
 	return frame;
 }
 
+std::optional<Frame> read_frame(std::span<const std::byte> bytes)
+{
+	FrameHeader header;
+	if (bytes.size() < sizeof(header))
+		return std::nullopt;
+	std::memcpy(&header, bytes.data(), sizeof(header));
+	const auto body = bytes.subspan(sizeof(header));
+	if (header.type < FrameType::hello || header.type > kLastFrameType ||
+	    !all_zero(header.zero) || header.body_bytes != body.size() || body.size() > kMostBody)
+		return std::nullopt;
+	return Frame{header.type, body};
+}
+
 std::optional<fabric::Packet> read_packet(std::span<const std::byte> bytes)
 {
 	PacketBody body;

@@ -179,6 +179,9 @@ Buffer make_frame(FrameType type, const Body &body)
 // payload's owner has withdrawn it.
 std::optional<Buffer> make_packet_frame(const fabric::Packet &packet);
 
+// Reads a whole frame with its header. Returns nothing if the header is malformed, or if the length
+// of the body is wrong.
+std::optional<Frame> read_frame(std::span<const std::byte> bytes);
 // Read the bodies of frames. Return nothing if a body is malformed.
 std::optional<fabric::Packet> read_packet(std::span<const std::byte> body);
 std::optional<CreditsBody> read_credits(std::span<const std::byte> body);

@@ -8,9 +8,11 @@ import subprocess
 import sys
 import tempfile
 
+import place_plan
 import stack
+import whole
 from guest_setup import Setup
-from lab import own_uml, shared_time
+from lab import own_uml, shared_time, timed_places
 from lab.errors import LabError, printable
 from running import KERNEL_REPORT, GUEST_DIED, REFUSED, TIMED_OUT, Printer, check_script, scripts_of
 
@@ -59,9 +61,63 @@ def time_limit(guests):
     return MOST_SECONDS * max(1, guests / GUESTS_OF_MOST_SECONDS)
 
 
-def _run(lab, guests, logs):
+class Places:
+    """The places of a lab, which this number of weftds run (--processes)."""
+
+    def __init__(self, weftd, file, processes):
+        if not file:
+            raise LabError("--processes needs --lab with a lab file that has places", "see weft-lab.toml(5)")
+        done = subprocess.run([weftd, "--time-server", "--plan", "json", "--lab", file], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise LabError(done.stderr.strip().removeprefix("weftd: "))
+        self._plan = place_plan.read_plan(done.stdout)
+        self.names = [place.name for place in self._plan]
+        self.processes = processes
+        if processes > len(self.names):
+            raise LabError(f"--processes {processes}: the lab has only {len(self.names)} places, and a weftd runs at least one")
+
+    def _halves(self, link):
+        """Returns the names of the places at which a link is; two if it is a trunk, of which the first listens. link: the name of a link, port or node."""
+        for place in self._plan:
+            for trunk, listens in place.trunks.items():
+                if link == trunk or trunk.startswith(f"{link}-") or trunk.endswith(f"-{link}"):
+                    other = next(each.name for each in self._plan if each is not place and trunk in each.trunks)
+                    return (place.name, other) if listens else (other, place.name)
+        for place in self._plan:
+            nodes = place.hosts | place.switches
+            if any(link == node or link.startswith(f"{node}/") for node in nodes):
+                return (place.name,)
+        raise LabError(f"--at: there is no link, port or node '{link}'")
+
+    def event(self, at, request):
+        """Returns the events for a scheduled request: it belongs to the place of its link or card, and that of a trunk's link to both places, except faults."""
+        noun = str(request.get("command")).partition(".")[0]
+        if request.get("command") == "shutdown":
+            return [(at, request)]
+        if noun == "link":
+            places = self._halves(str(request.get("link")))
+            settings = request.get("settings")
+            if len(places) == 2 and isinstance(settings, dict):
+                both = {name: value for name, value in settings.items() if name not in whole.FAULTS}
+                requests = [(places[0], request)] + ([(places[1], {**request, "settings": both})] if both else [])
+            else:
+                requests = [(place, request) for place in places]
+        elif noun == "card":
+            requests = [(place.name, request) for place in self._plan if request.get("host") in place.hosts]
+        elif noun == "sm":
+            requests = [(place.name, request) for place in self._plan if place.manages]
+        else:
+            requests = []
+        if not requests:
+            raise LabError(f"--at: {json.dumps(request)} belongs to no place of the lab", "in a lab with several places, events are those of links, cards and the subnet manager")
+        return [(at, {**each, "place": place}) for place, each in requests]
+
+
+def _run(lab, guests, logs, places=None):
     """Runs the lab; guests: a function that returns the number of its guests. Its logs are always kept: in the requested directory, or, if the lab did not finish, in one that the error message contains."""
     try:
+        if places:
+            return timed_places.run(lab, places.names, places.processes, lambda: time_limit(guests()))
         return shared_time.run(lab, lambda: time_limit(guests()))
     except LabError as error:
         logs = logs or pathlib.Path(tempfile.mkdtemp(prefix="weft-logs-"))
@@ -80,9 +136,14 @@ def keep(lab, folder):
 def run(args, settings):
     check_script(args)
     seed = args.seed if args.seed is not None else random.randrange(LARGEST_SEED)
+    places = Places(args.weftd, args.lab, args.processes) if args.processes else None
     directory = pathlib.Path(tempfile.mkdtemp(prefix="weft-run-"))
     events = [event(text) for text in args.at or ()]
-    if args.capture:
+    if places:
+        events = [each for at, request in events for each in places.event(at, request)]
+        if args.capture:
+            events[:0] = [(0, {"command": "capture.start", "link": "all", "file": str(directory / f"{place}.pcap"), "place": place}) for place in places.names]
+    elif args.capture:
         events.insert(0, (0, {"command": "capture.start", "link": "all", "file": str(args.capture.absolute())}))
     if args.timeout:
         events.append((args.timeout, {"command": "shutdown"}))
@@ -103,7 +164,9 @@ def run(args, settings):
                               modules=setup and setup.modules, events=tuple(events), append=settings.append, log_level="trace" if args.logs else "info")
         if not args.quiet:
             print(f"seed {seed:#x}", file=sys.stderr, flush=True)
-        done = _run(lab, lambda: len(scripts), args.logs)
+        done = _run(lab, lambda: len(scripts), args.logs, places)
+        if places and args.capture:
+            whole.merge_captures([directory / f"{place}.pcap" for place in places.names], args.capture)
     finally:
         subprocess.run(["rm", "-rf", directory], check=False)
     printer = Printer(len(scripts) > 1, sys.stdout.buffer, sys.stderr.buffer)

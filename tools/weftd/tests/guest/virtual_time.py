@@ -37,6 +37,27 @@ EVENTS = ((4.2, {"command": "link.set", "link": "node1", "settings": {"loss": "1
         (5.1, {"command": "link.down", "link": "node2"}), (5.4, {"command": "link.up", "link": "node2"}),
         (5.9, {"command": "link.set", "link": "node1", "settings": {"loss": "0"}}))
 
+# Three places with a guest and a switch each, in a row of cables of 10 km, one of which loses packets.
+PLACES = 'name = "row"\n' + "".join(f"""
+[[place]]
+name = "p{number}"
+[[switch]]
+name = "leaf{number}"
+place = "p{number}"
+[[host]]
+name = "node{number}"
+[[link]]
+ends = ["node{number}", "leaf{number}"]
+""" for number in (1, 2, 3)) + """
+[[link]]
+ends = ["leaf1/30", "leaf2/31"]
+delay = "50us"
+[[link]]
+ends = ["leaf2/30", "leaf3/31"]
+delay = "50us"
+loss = "1%"
+"""
+
 
 # weftd's sockets are in the test's directory, and the path of a socket has at most 107 bytes: the names of these tests must be short.
 def _lab(lab, name, scripts, **options):
@@ -130,3 +151,26 @@ def same_seed_gives_identical_output_of_weft_run(lab):
     assert begun.returncode == 124, "the time is not up"
     said = [line for line in begun.stdout.splitlines() if "seq=" in line]
     assert len(said) == 3 and said == [line for line in first.splitlines() if "seq=" in line][:3], f"{begun.stdout}\n{first}"
+
+
+@test(kernels=(), also=("um",), timeout=300)
+def captures_are_the_same_with_one_two_and_three_processes(lab):
+    """A lab with three places gives the same capture and output if one, two or three weftds run it, with pings over lossy trunks and a trunk that flaps.
+    A round trip takes at least the delay of the cables, and an answer is lost while the trunk is down."""
+    file = lab.directory / "lab.toml"
+    file.write_text(PLACES)
+    script = lab.directory / "script"
+    script.write_text("#@ node1\nping -D -c 40 -i 0.1 10.1.0.3 | grep --line-buffered -e seq= -e loss\ndate +%s.%N\n#@ node2\nping -c 10 -i 0.1 10.1.0.1; date +%s.%N\n")
+    captures, outputs = [lab.directory / f"{processes}.pcapng" for processes in (1, 2, 3)], []
+    for processes, capture in enumerate(captures, 1):
+        done = subprocess.run([lab.program("weft"), "run", "--deterministic", "--processes", str(processes), "--seed", str(lab.seed & 0xFFFF), "--lab", file, "--kernel", lab.kernel,
+                               "--stack", "linux", "--quiet", "--at", "4.5 link down leaf1/30-leaf2/31", "--at", "4.8 link up leaf1/30-leaf2/31", "--capture", capture, "--script", script],
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=90 * lab.slowness)
+        assert done.returncode == 0, done.stdout + done.stderr
+        outputs.append(done.stdout)
+    answers = [float(each) for each in re.findall(r"node1: .* time=([0-9.]+) ms", outputs[0])]
+    assert 10 < len(answers) < 40 and min(answers) >= 0.2, outputs[0]
+    assert outputs[0] == outputs[1] == outputs[2], "\n".join(outputs)
+    assert captures[0].stat().st_size > 100_000
+    for capture in captures[1:]:
+        assert filecmp.cmp(captures[0], capture, shallow=False), f"the capture {capture.name} differs"
