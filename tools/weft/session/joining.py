@@ -4,6 +4,7 @@ which connects standard input and output to the control socket of a weftd, so th
 import contextlib
 import os
 import pathlib
+import select
 import shlex
 import shutil
 import signal
@@ -17,6 +18,7 @@ import time
 import place_plan
 import serving
 import whole
+from channel import Closed
 from lab.errors import LabError, printable
 from labs import interruption, program_in_same_directory
 from weftd_process import is_served
@@ -59,7 +61,9 @@ class CommandConnection:
     def __init__(self, words):
         # Ctrl-C must not end the command before this program does.
         self._process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, start_new_session=True)
-        self._line = whole.Reader(self).line
+        self._reader = whole.Reader(self)
+        self._output = select.poll()
+        self._output.register(self._process.stdout, select.POLLIN)
         self.reusable = True    # no answer is outstanding
 
     def receive(self):
@@ -72,9 +76,14 @@ class CommandConnection:
             view = view[self._process.stdin.write(view):]
 
     def line(self, most):
-        line = self._line(most)
+        line = self._reader.line(most)
         self.reusable = bool(line)
         return line
+
+    def is_idle(self):
+        """Returns whether the next line will be the answer to the next request: no answer is outstanding, and the command has neither printed anything
+        else nor closed its output, as when its weftd ends."""
+        return self.reusable and self._reader.is_empty() and not self._output.poll(0)
 
     def close(self):
         with contextlib.suppress(ProcessLookupError):
@@ -90,10 +99,25 @@ class Kept:
     def __init__(self, place, connection):
         self._place = place
         self._connection = connection
-        self.send, self.line = connection.send, connection.line
+        self._lock = threading.Lock()
+        self._closed = False
+        self.reusable = True
+        self.line = connection.line
+
+    def send(self, data):
+        with self._lock:
+            # Another client may have the connection now.
+            if self._closed:
+                raise Closed
+            self._connection.reusable = False
+        self._connection.send(data)
 
     def close(self):
-        self._place.take_back(self._connection)
+        with self._lock:
+            closed, self._closed = self._closed, True
+            self._connection.reusable &= self.reusable
+        if not closed:
+            self._place.take_back(self._connection)
 
 
 class Place:
@@ -103,11 +127,13 @@ class Place:
     def __init__(self, plan, where, captures):
         self.name, self.plan = plan.name, plan
         self.host = printable(where)
-        self.words = None if pathlib.Path(where).is_dir() else shlex.split(where)
+        self.words = None if os.path.isdir(where) else shlex.split(where)
         self._where = pathlib.Path(where)
         self._captures = captures
         self._lock = threading.Lock()
         self._idle = []
+        self._running = set()       # all connections through commands
+        self._closed = False
 
     def label(self):
         return f"place {self.name}"
@@ -127,22 +153,49 @@ class Place:
         if not self.words:
             return SocketConnection(self._where / serving.CONTROL)
         with self._lock:
-            connection = self._idle.pop() if self._idle else None
-        return Kept(self, connection or CommandConnection(self.words))
+            idle, self._idle = self._idle, []
+            usable = [each for each in idle if each.is_idle()]
+            connection = usable.pop() if usable else None
+            self._idle = usable
+        for each in idle:
+            if each is not connection and each not in usable:
+                self._end(each)
+        return Kept(self, connection or self._start())
+
+    def _start(self):
+        connection = CommandConnection(self.words)
+        with self._lock:
+            self._running.add(connection)
+            closed = self._closed
+        if closed:
+            self._end(connection)
+            raise Closed
+        return connection
+
+    def _end(self, connection):
+        """Ends the command of a connection once."""
+        with self._lock:
+            known = connection in self._running
+            self._running.discard(connection)
+        if known:
+            connection.close()
 
     def take_back(self, connection):
         with self._lock:
-            kept = connection.reusable and len(self._idle) < MOST_IDLE
+            kept = not self._closed and len(self._idle) < MOST_IDLE and connection.is_idle()
             if kept:
                 self._idle.append(connection)
         if not kept:
-            connection.close()
+            self._end(connection)
 
     def close(self):
+        """Ends all commands, also those of clients that are still there."""
         with self._lock:
-            idle, self._idle = self._idle, []
-        for connection in idle:
-            connection.close()
+            self._closed = True
+            running = list(self._running)
+            self._idle = []
+        for connection in running:
+            self._end(connection)
 
 
 def _places(args, captures):
@@ -161,9 +214,15 @@ def _places(args, captures):
     if missing := [name for name in plans if name not in where]:
         raise LabError(f"it is not given how to reach the weftd of {', '.join(missing)}", f"an example is '{missing[0]}=ssh HOST weft --socket-dir DIR lab pipe'")
     try:
-        return [Place(plan, where[name], captures) for name, plan in plans.items()]
+        places = [Place(plan, where[name], captures) for name, plan in plans.items()]
     except ValueError as error:
         raise LabError(f"a command is not understood: {error}") from None
+    for place in places:
+        if place.words and not shutil.which(place.words[0]):
+            raise LabError(f"{place.label()}: '{place.words[0]}' is neither a directory nor a program", "create the socket directory, or name a program that PATH finds")
+        if not place.words and os.path.realpath(where[place.name]) == os.path.realpath(args.socket_dir):
+            raise LabError(f"{place.label()}: its directory is the one that weft lab join would serve", "choose another --socket-dir")
+    return places
 
 
 def _await_answers(topology):
@@ -183,17 +242,22 @@ def _await_answers(topology):
         view.close()
 
 
+def _check_unserved(path):
+    if is_served(path):
+        raise LabError(f"another weftd serves {path.parent}", "end it, or choose another --socket-dir")
+
+
 def join(args):
     """Serves the control socket until a signal ends this."""
     path = args.socket_dir / serving.CONTROL
-    if is_served(path):
-        raise LabError(f"another weftd serves {args.socket_dir}", "end it, or choose another --socket-dir")
+    _check_unserved(path)
     captures = pathlib.Path(tempfile.mkdtemp(prefix="weft-captures-"))
     places, sockets = [], None
     try:
         places = _places(args, captures)
         topology = whole.Topology(places)
         _await_answers(topology)
+        _check_unserved(path)       # by a program that was started in the meantime
         args.socket_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         sockets = whole.Socket(path, whole.MOST_CLIENTS, lambda client: whole.serve_client(topology, client))
         print(f"weft lab join: serves {args.socket_dir} until Ctrl-C", flush=True)

@@ -30,6 +30,7 @@ from channel import Closed, Violation, bytes_of, to_text
 from lab.errors import LabError, in_one_line, printable
 
 TIME_LIMIT = 2              # seconds for the answers of all places
+RETRY_TIME = 0.1            # seconds until a client is accepted, after this has failed
 MOST_REQUEST = 1 << 20      # bytes of a request, as for weftd
 MOST_ANSWER = 16 << 20      # bytes of a place's answer
 MOST_PASSED = 256 << 20     # bytes of an answer that is passed on
@@ -125,7 +126,8 @@ class Pending:
 
 class Member:
     """The weftd of one place, for one client, which has its own connection to it because a connection owns its captures. place: has a name, a label() and
-    open_control(), which returns a connection with send(bytes), line(most) and close(), or raises Closed."""
+    open_control(), which returns a connection with send(bytes), line(most) and close(), or raises Closed. Its attribute `reusable` is False if its next line
+    may not be the answer to the next request."""
 
     def __init__(self, place):
         self.place = place
@@ -176,6 +178,9 @@ class Member:
                 return {"refused": answer["error"][:MOST_REASON]}
         except (ValueError, KeyError, TypeError, RecursionError):
             pass
+        # What follows may be the answer to this request, for example after a line that a command has printed.
+        connection.reusable = False
+        self._drop()
         return {"missing": "its answer is not understood"}
 
     def _drop(self):
@@ -206,6 +211,10 @@ class Reader:
             self._rest += data
         result, self._rest = self._rest[:size], self._rest[size:]
         return result
+
+    def is_empty(self):
+        """Returns whether all that has been received has been read."""
+        return not self._rest
 
     def line(self, most):
         """Returns the next line; b"" if there is none, or if it is too long."""
@@ -753,6 +762,7 @@ class Socket:
         self._listener.listen()
         self._free = threading.Semaphore(most)
         self._serve = serve
+        self._closed = False
         threading.Thread(target=self._accept, daemon=True).start()
 
     def _accept(self):
@@ -760,7 +770,10 @@ class Socket:
             try:
                 client, _ = self._listener.accept()
             except OSError:
-                return
+                if self._closed:
+                    return
+                time.sleep(RETRY_TIME)      # there are too many open files, for example
+                continue
             if not self._free.acquire(blocking=False):
                 client.close()
                 continue
@@ -778,6 +791,7 @@ class Socket:
             self._free.release()
 
     def close(self):
+        self._closed = True
         self._path.unlink(missing_ok=True)
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)

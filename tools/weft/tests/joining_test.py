@@ -145,6 +145,55 @@ class JoinedDaemons(unittest.TestCase):
             self.start(name)
             daemon.await_that("all places", lambda: self.fabric()["missing"] == [])
 
+    def children(self, joined):
+        return [child for task in pathlib.Path(f"/proc/{joined.pid}/task").iterdir() for child in (task / "children").read_text().split()]
+
+    def ask(self, client, command):
+        client.sendall(json.dumps({"command": command}).encode() + b"\n")
+        answer = b""
+        while not answer.endswith(b"\n"):
+            answer += client.recv(1 << 16)
+        return json.loads(answer)
+
+    def client(self):
+        client = self.enterContext(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+        client.settimeout(daemon.TIME_LIMIT)
+        client.connect(str(self.folder / "whole/control.sock"))
+        return client
+
+    def test_connection_of_an_earlier_client_is_not_used_after_its_daemon_was_started_again(self):
+        for name in ("p1", "p2"):
+            self.start(name)
+        joined = self.join()
+        self.assertEqual(self.fabric()["missing"], [])
+        (child,) = self.children(joined)
+        self.running["p2"].kill()
+        self.running["p2"].wait()
+        daemon.await_that("the command of p2 to end", lambda: pathlib.Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[0] == "Z")
+        self.start("p2")
+        daemon.await_that("p2", lambda: subprocess.run([self.program, "--socket-dir", self.folder / "p2", "counters"], capture_output=True, check=False).returncode == 0)
+        self.assertEqual(self.fabric()["missing"], [])
+
+    def test_line_that_a_command_prints_is_not_taken_for_an_answer(self):
+        for name in ("p1", "p2"):
+            self.start(name)
+        self.join(self.command("p2").replace("=", "=sh -c 'echo Welcome; exec \"$@\"' sh ", 1))
+        client = self.client()
+        for _ in range(3):
+            # The answer to the former request is not taken for the answer to this one.
+            self.assertEqual([(each["place"], each["reason"]) for each in self.ask(client, "counters").get("missing", ())], [("p2", "its answer is not understood")])
+
+    def test_commands_of_connected_clients_are_ended_with_weft_lab_join(self):
+        for name in ("p1", "p2"):
+            self.start(name)
+        joined = self.join(self.command("p2").replace("=", "=sh -c '\"$@\"; sleep 1000' sh ", 1))
+        self.assertTrue(self.ask(self.client(), "counters")["ok"])
+        children = self.children(joined)
+        self.assertTrue(children)
+        joined.terminate()
+        self.assertEqual(joined.wait(daemon.TIME_LIMIT), 0)
+        daemon.await_that("the commands to end", lambda: not any(os.path.exists(f"/proc/{child}") for child in children))
+
     def test_daemons_that_do_not_answer_are_reported_at_the_start(self):
         self.start("p1")
         (self.folder / "p2").mkdir()
@@ -168,7 +217,8 @@ class JoinedDaemons(unittest.TestCase):
     def test_wrong_places_are_refused(self):
         for where, said in ((["p1=/tmp"], "it is not given how to reach the weftd of p2"), (["p1=/tmp", "p3=/tmp"], "has no place p3: it has p1, p2"),
                             (["p1=/tmp", "p1=/tmp"], "the place p1 is given twice"), (["p1=/tmp", "p2"], "'p2' is not PLACE=DIRECTORY or PLACE=COMMAND"),
-                            (["p1=/tmp", "p2= "], "'p2= ' is not PLACE=DIRECTORY"), (["p1=/tmp", "p2=ssh 'x"], "a command is not understood")):
+                            (["p1=/tmp", "p2= "], "'p2= ' is not PLACE=DIRECTORY"), (["p1=/tmp", "p2=ssh 'x"], "a command is not understood"),
+                            (["p1=/tmp", f"p2={self.folder}/none"], "none' is neither a directory nor a program"), (["p1=/tmp", f"p2=no-such-program {'x' * 300}"], "neither a directory nor a program")):
             with self.subTest(where=where):
                 done = subprocess.run(self.words(*where), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
                 self.assertEqual((done.returncode, said in done.stderr), (1, True), done.stderr)
@@ -179,6 +229,12 @@ class JoinedDaemons(unittest.TestCase):
         done = subprocess.run([self.program, "--socket-dir", self.folder / "p1", "lab", "join", self.folder / "lab.toml", "p1=/tmp", "p2=/tmp"],
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
         self.assertEqual((done.returncode, "another weftd serves" in done.stderr), (1, True), done.stderr)
+
+    def test_directory_of_a_place_is_not_served_while_its_daemon_does_not_run(self):
+        (self.folder / "p1").mkdir()
+        done = subprocess.run([self.program, "--socket-dir", self.folder / "p1/../p1", "lab", "join", self.folder / "lab.toml", f"p1={self.folder / 'p1'}", "p2=/tmp"],
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=daemon.TIME_LIMIT)
+        self.assertEqual((done.returncode, "its directory is the one that weft lab join would serve" in done.stderr), (1, True), done.stderr)
 
     def test_pipe_passes_requests_and_ends_with_its_input(self):
         self.start("p1")

@@ -6,10 +6,12 @@ weftd. The nodes are endpoints, so there are no guests.
     whole_test.py WEFT WEFTD [TEST...]
 """
 import contextlib
+import errno
 import json
 import os
 import pathlib
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -607,6 +609,27 @@ class LabOnSeveralHosts(unittest.TestCase):
             await_that("another weftd", lambda: self.weftds().get("p2", weftds["p2"]) != weftds["p2"])
             shown = self.await_subnet()
             self.assertEqual(shown["missing"], [])
+
+
+class Sockets(unittest.TestCase):
+    def test_clients_are_accepted_again_after_there_were_too_many_open_files(self):
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weft-whole-")))
+        accept, failed = socket.socket.accept, threading.Event()
+
+        def failing(listener):
+            if not failed.is_set():
+                failed.set()
+                raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+            return accept(listener)
+        with unittest.mock.patch("socket.socket.accept", failing):
+            served = whole.Socket(folder / "control.sock", 1, lambda client: client.sendall(client.recv(100)))
+            self.addCleanup(served.close)
+            self.assertTrue(failed.wait(TIME_LIMIT))
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+                client.settimeout(TIME_LIMIT)
+                client.connect(str(folder / "control.sock"))
+                client.sendall(b"x")
+                self.assertEqual(client.recv(100), b"x")
 
 
 def block(kind, body):
