@@ -30,10 +30,9 @@ std::shared_ptr<Reactor> ReactorPool::take()
 		return reactors_.emplace_back(
 			std::make_shared<Reactor>(name_ + std::to_string(reactors_.size() + 1),
 						  Reactor::Drive::thread, environment_));
-	using Rank = std::pair<long, long>;
-	std::vector<Rank> ranks;
+	std::vector<long> ranks;
 	for (const auto &reactor : reactors_)
-		ranks.emplace_back(std::lround(reactor->load() * 10), reactor.use_count());
+		ranks.push_back(std::lround(reactor->load() * 10) + reactor.use_count());
 	return reactors_[static_cast<std::size_t>(std::ranges::min_element(ranks) - ranks.begin())];
 }
 

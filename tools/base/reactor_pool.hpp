@@ -35,10 +35,11 @@ public:
 	ReactorPool(std::string name, std::size_t most,
 		    Environment &environment = Environment::host());
 
-	// Returns a reactor without users, or a new one, if possible. Otherwise returns the one
-	// that has the least load at the moment, and among several the one with the fewest users.
-	// Loads are rounded to tenths, so that a small difference does not count. A caller is a
-	// user as long as it keeps the pointer.
+	// Returns a reactor without users, or a new one, if possible. Otherwise returns the one for
+	// which the sum of its load at the moment and of a tenth for each user is least, so that
+	// many new loops, which have no load yet, do not all get the same reactor. Loads are
+	// rounded to tenths, so that a small difference does not count. A caller is a user as long
+	// as it keeps the pointer.
 	std::shared_ptr<Reactor> take();
 
 private:

@@ -151,6 +151,23 @@ TEST(ReactorPool, NewLoopGetsTheThreadThatWasLeastBusyRecently)
 	EXPECT_EQ(pool.take(), busy);
 }
 
+// A new loop has no load until its guest has booted, so the load alone does not spread many of them.
+TEST(ReactorPool, ManyNewLoopsAreNotAllGivenToTheOnlyIdleThread)
+{
+	TestEnvironment environment;
+	weft::ReactorPool pool("pool", 2, environment);
+	const auto busy = pool.take(), idle = pool.take();
+	BusyLoop work(*busy);
+	environment.advance(1s);
+	EXPECT_DOUBLE_EQ(busy->load(), 0.5);
+	std::vector<std::shared_ptr<weft::Reactor>> taken;
+	for (unsigned i = 0; i < 25; ++i)
+		taken.push_back(pool.take());
+	EXPECT_EQ(std::ranges::count(taken, busy), 10);
+	EXPECT_EQ(std::ranges::count(taken, idle), 15);
+	work.stop();
+}
+
 // A thread that has been busy for 3 % of the recent time gets as many loops as an idle one.
 TEST(ReactorPool, SmallDifferencesOfLoadAreIgnored)
 {
