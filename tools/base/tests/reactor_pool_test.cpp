@@ -151,7 +151,8 @@ TEST(ReactorPool, NewLoopGetsTheThreadThatWasLeastBusyRecently)
 	EXPECT_EQ(pool.take(), busy);
 }
 
-// A new loop has no load until its guest has booted, so the load alone does not spread many of them.
+// A new loop has no load until its guest has booted, so the load alone does not spread many of
+// them.
 TEST(ReactorPool, ManyNewLoopsAreNotAllGivenToTheOnlyIdleThread)
 {
 	TestEnvironment environment;
