@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "net/fabric/capture.hpp"
 #include "net/fabric/switch.hpp"
 #include "sm/subnet_manager.hpp"
 #include "weftd/ethernet_control.hpp"
@@ -122,6 +123,7 @@ FabricView::FabricView(LabRuntime &runtime, bool with_lids)
 void FabricView::begin()
 {
 	changes_ = runtime_.changes();
+	++begins_;
 	text_ = "{";
 	section_ = 0;
 	item_ = 0;
@@ -161,7 +163,7 @@ std::optional<std::string> FabricView::step()
 	if (changes_ != runtime_.changes())
 		begin();
 	for (std::size_t left = kItemsPerStep; section_ < sections_.size(); --left) {
-		if (left == 0)
+		if (left == 0 && begins_ < kMostBegins)
 			return std::nullopt;
 		const Section &section = sections_[section_];
 		if (item_ == 0)

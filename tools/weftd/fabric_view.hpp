@@ -26,12 +26,14 @@ nlohmann::json describe(const fabric::Link &link);
 
 // FabricView - is used by the thread that uses the runtime. Each part of the lab is described as it
 // is at the time of its step. If the lab is changed (LabRuntime::apply()) between two steps, the
-// view begins again.
+// view begins again; after kMostBegins times, it describes all parts in one step, so that a client
+// that changes the lab without a pause does not delay the answer for ever.
 class FabricView
 {
 public:
 	// Number of hosts, switches, links and trunks that a step describes.
 	static constexpr std::size_t kItemsPerStep = 32;
+	static constexpr unsigned kMostBegins = 4;
 
 	// @runtime must outlive the view. @with_lids: include the LIDs of all ports of the subnet.
 	FabricView(LabRuntime &runtime, bool with_lids);
@@ -51,6 +53,7 @@ private:
 	LabRuntime &runtime_;
 	const bool with_lids_;
 	std::uint64_t changes_ = 0; // LabRuntime::changes() at begin()
+	unsigned begins_ = 0;
 	std::string text_;
 	// The sections that are described item by item, and the next item.
 	std::vector<Section> sections_;

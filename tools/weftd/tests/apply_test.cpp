@@ -150,6 +150,30 @@ TEST_F(Apply, FabricShowBeginsAgainIfTheLabChangesMeanwhile)
 	EXPECT_EQ(result["links"].size(), runtime_->fabric().links().size());
 }
 
+// A client that changes the lab between all steps of fabric.show does not delay its answer for
+// ever.
+TEST_F(Apply, FabricShowIsAnsweredWhileTheLabChangesWithoutAPause)
+{
+	const auto lab = [](unsigned hosts) {
+		std::string text = kPair;
+		text += "[[switch]]\nname = \"t\"\nports = 64\n";
+		for (unsigned i = 0; i < hosts; ++i)
+			text += "[[host]]\nname = \"h" + std::to_string(i) +
+				"\"\nmodel = \"endpoint\"\n[[link]]\nends = [\"h" +
+				std::to_string(i) + "\", \"t\"]\n";
+		return text;
+	};
+	unsigned hosts = 40;
+	ASSERT_EQ(ask(request(lab(hosts)))["ok"], true);
+	ControlSession other(*runtime_, [] {});
+	other.begin(json{{"command", "fabric.show"}}.dump());
+	std::optional<std::string> shown;
+	for (unsigned steps = 0; steps < 10 && !(shown = other.go_on()); ++steps)
+		ASSERT_EQ(ask(request(lab(++hosts)))["ok"], true);
+	ASSERT_TRUE(shown);
+	EXPECT_EQ(json::parse(*shown)["result"]["hosts"].size(), hosts + 2);
+}
+
 // Applying the same file again changes nothing. Comments and the order of hosts make no difference.
 TEST_F(Apply, UnchangedLabFileChangesNothing)
 {
