@@ -18,7 +18,6 @@ import tempfile
 import unittest
 
 sys.dont_write_bytecode = True
-import cases
 import daemon
 
 WEFT, WEFTD = sys.argv[1:3]
@@ -246,4 +245,4 @@ class JoinedDaemons(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    cases.main([sys.argv[0], *sys.argv[3:]])
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
