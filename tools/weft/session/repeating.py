@@ -76,13 +76,25 @@ class Places:
         if processes > len(self.names):
             raise LabError(f"--processes {processes}: the lab has only {len(self.names)} places, and a weftd runs at least one")
 
+    def _ends(self, trunk):
+        """Returns the ports of a trunk. Its name is "node/port-node/port", and names of nodes may contain "-"."""
+        nodes = frozenset().union(*(place.hosts | place.switches for place in self._plan))
+        pairs = ((trunk[:at], trunk[at + 1:]) for at, character in enumerate(trunk) if character == "-")
+        return next((pair for pair in pairs if all(end.rpartition("/")[0] in nodes for end in pair)), ())
+
     def _halves(self, link):
         """Returns the names of the places at which a link is; two if it is a trunk, of which the first listens. link: the name of a link, port or node."""
+        hosts = frozenset().union(*(place.hosts for place in self._plan))
+        found = []
         for place in self._plan:
-            for trunk, listens in place.trunks.items():
-                if link == trunk or trunk.startswith(f"{link}-") or trunk.endswith(f"-{link}"):
-                    other = next(each.name for each in self._plan if each is not place and trunk in each.trunks)
-                    return (place.name, other) if listens else (other, place.name)
+            for trunk in (trunk for trunk, listens in place.trunks.items() if listens):
+                ends = self._ends(trunk)
+                if link == trunk or link in ends or (link in hosts and any(end.rpartition("/")[0] == link for end in ends)):
+                    found.append((place.name, next(each.name for each in self._plan if each is not place and trunk in each.trunks)))
+        if len(found) > 1:
+            raise LabError(f"--at: {link} has several links: name a port, as in {link}/1")
+        if found:
+            return found[0]
         for place in self._plan:
             nodes = place.hosts | place.switches
             if any(link == node or link.startswith(f"{node}/") for node in nodes):

@@ -18,6 +18,7 @@ import unittest.mock
 from session_folder import SESSION, Folder  # sets the paths of the modules below
 
 import labs
+import place_plan
 import repeating
 import running
 from lab import errors, process, shared_time
@@ -361,6 +362,35 @@ class LabTimeout(Folder):
             with unittest.mock.patch("lab.shared_time.run", side_effect=lambda lab, timeout: limits.append(timeout())):
                 repeating._run(lab, lambda guests=guests: guests, None)
         self.assertEqual(limits, [600, 600, 4800])
+
+
+class TimedPlaces(Folder):
+    """Labs with several places in virtual time."""
+
+    def events_of(self, link, trunks):
+        """Returns the places and settings of `--at '4 link set LINK loss=0 rate=x'`. trunks: between the place a, with node1, b and leaf1, and the place b, with far
+        and a-b."""
+        places = object.__new__(repeating.Places)
+        places._plan = [place_plan.PlannedPlace(name, None, None, 0, hosts, False, switches, dict.fromkeys(trunks, name == "a"))
+                        for name, hosts, switches in (("a", {"node1", "b"}, {"leaf1"}), ("b", {"far", "a-b"}, set()))]
+        return [(each["place"], list(each["settings"])) for _, each in places.event(*repeating.event(f"4 link set {link} loss=0 rate=x"))]
+
+    def test_change_of_a_trunk_is_made_at_both_places_by_each_of_its_names(self):
+        """The faults are those of the place that comes first, also if the link is named by a host at the other one."""
+        for link in ("far", "far/1", "leaf1/3", "far/1-leaf1/3"):
+            with self.subTest(link):
+                self.assertEqual(self.events_of(link, ["far/1-leaf1/3"]), [("a", ["loss", "rate"]), ("b", ["rate"])])
+        for link in ("node1", "leaf1", "leaf1/4"):
+            with self.subTest(link):
+                self.assertEqual(self.events_of(link, ["far/1-leaf1/3"]), [("a", ["loss", "rate"])])
+
+    def test_end_of_a_name_with_a_hyphen_is_not_the_name_of_another_node(self):
+        self.assertEqual(self.events_of("b/2", ["leaf1/1-a-b/2"]), [("a", ["loss", "rate"])])
+        self.assertEqual(self.events_of("a-b/2", ["leaf1/1-a-b/2"]), [("a", ["loss", "rate"]), ("b", ["rate"])])
+
+    def test_host_with_several_trunks_needs_a_port(self):
+        with self.assertRaisesRegex(LabError, "far has several links: name a port, as in far/1"):
+            self.events_of("far", ["far/1-leaf1/1", "far/2-leaf1/2"])
 
 
 if __name__ == "__main__":
