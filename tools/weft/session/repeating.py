@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Implements `weft run --deterministic`: a lab in virtual time, in which the same seed gives an identical run, down to the last packet. The actions
 of the options --at, --capture and --timeout are scheduled before the run starts, so that they happen at the same virtual time in each run."""
+import contextlib
 import json
 import pathlib
 import random
@@ -145,16 +146,23 @@ def keep(lab, folder):
         (folder / log.name).write_bytes(log.read_bytes())
 
 
+def _merge_captures(directory, places, target):
+    """A place that has been lost before the lab began has no capture."""
+    whole.merge_captures([path for place in places.names if (path := directory / f"{place}.pcap").exists()], target)
+
+
 def run(args, settings):
     check_script(args)
     seed = args.seed if args.seed is not None else random.randrange(LARGEST_SEED)
     places = Places(args.weftd, args.lab, args.processes) if args.processes else None
-    directory = pathlib.Path(tempfile.mkdtemp(prefix="weft-run-"))
     events = [event(text) for text in args.at or ()]
     if places:
         events = [each for at, request in events for each in places.event(at, request)]
         if args.capture:
-            events[:0] = [(0, {"command": "capture.start", "link": "all", "file": str(directory / f"{place}.pcap"), "place": place}) for place in places.names]
+            args.capture.write_bytes(b"")       # an error is reported before the run
+    directory = pathlib.Path(tempfile.mkdtemp(prefix="weft-run-"))
+    if places and args.capture:
+        events[:0] = [(0, {"command": "capture.start", "link": "all", "file": str(directory / f"{place}.pcap"), "place": place}) for place in places.names]
     elif args.capture:
         events.insert(0, (0, {"command": "capture.start", "link": "all", "file": str(args.capture.absolute())}))
     if args.timeout:
@@ -176,9 +184,16 @@ def run(args, settings):
                               modules=setup and setup.modules, events=tuple(events), append=settings.append, log_level="trace" if args.logs else "info")
         if not args.quiet:
             print(f"seed {seed:#x}", file=sys.stderr, flush=True)
-        done = _run(lab, lambda: len(scripts), args.logs, places)
-        if places and args.capture:
-            whole.merge_captures([directory / f"{place}.pcap" for place in places.names], args.capture)
+        captured = places and args.capture
+        try:
+            done = _run(lab, lambda: len(scripts), args.logs, places)
+        except BaseException:
+            if captured:
+                with contextlib.suppress(LabError, OSError):
+                    _merge_captures(directory, places, args.capture)
+            raise
+        if captured:
+            _merge_captures(directory, places, args.capture)
     finally:
         subprocess.run(["rm", "-rf", directory], check=False)
     printer = Printer(len(scripts) > 1, sys.stdout.buffer, sys.stderr.buffer)
