@@ -21,7 +21,7 @@ import labs
 import place_plan
 import repeating
 import running
-from lab import errors, process, shared_time
+from lab import errors, process, shared_time, timed_places
 from lab.errors import LabError
 from labs import GuestSettings
 
@@ -391,6 +391,23 @@ class TimedPlaces(Folder):
     def test_host_with_several_trunks_needs_a_port(self):
         with self.assertRaisesRegex(LabError, "far has several links: name a port, as in far/1"):
             self.events_of("far", ["far/1-leaf1/1", "far/2-leaf1/2"])
+
+    def test_place_that_has_ended_waits_for_the_others(self):
+        """A guest may compute for a long time in the round in which another place has reached the time of --timeout."""
+        self.write("weftd-0.log", "")
+        self.write("weftd-1.log", "12:00:00.000 info    weftd: place b: ends: a scheduled event requests it\n")
+        polls = iter([None] * 8)
+        weftds = [types.SimpleNamespace(poll=lambda: next(polls, 0)), types.SimpleNamespace(poll=lambda: 0)]
+        keepers = {"node2": types.SimpleNamespace(poll=lambda: 0)}
+        with unittest.mock.patch.object(timed_places, "GRACE", 0):
+            timed_places._await_end(types.SimpleNamespace(directory=self.folder), weftds, keepers, 60)
+        self.assertEqual(next(polls, "ended"), "ended")
+
+    def test_error_in_weftd_is_the_reason_although_the_server_only_notices_a_lost_place(self):
+        self.write("weftd-0.log", "12:00:00.000 info    weftd: rounds: the lab ends after 0 rounds: place b has left the lab, in the round until 0.000000001 s\n")
+        self.write("weftd-1.log", "12:00:00.000 error   weftd: ends: File name too long: /b\n")
+        weftds = [types.SimpleNamespace(returncode=1)] * 2
+        self.assertEqual(timed_places._reason(types.SimpleNamespace(directory=self.folder), [["a"], ["b"]], weftds), "File name too long: /b")
 
 
 if __name__ == "__main__":
