@@ -107,7 +107,7 @@ void RoundMember::deliver()
 		const auto first = arriving_.extract(arriving_.begin());
 		const std::uint32_t trunk = std::get<1>(first.key());
 		if (const char *wrong = handlers_.arrive(trunk, first.mapped()))
-			fail(std::string("a trunk delivers ") + wrong);
+			fail("trunk " + std::to_string(trunk) + " delivers " + wrong);
 	}
 }
 

@@ -73,7 +73,13 @@ std::uint64_t choose_mkey(const Lab &lab, Reactor *reactor)
 {
 	constexpr std::string_view purpose = "weft management key 1 ";
 	std::uint64_t mkey = 0;
-	if (lab.part && !lab.part->options.timed)
+	// Places in virtual time draw different numbers, but subnet managers at two of them need
+	// the same M_Key.
+	if (lab.part && lab.part->options.timed) {
+		VirtualEnvironment common(lab.seed);
+		return sm::random_mkey(common);
+	}
+	if (lab.part)
 		try {
 			const auto &given = lab.part->options.key_file;
 			const auto mac =

@@ -354,9 +354,12 @@ int run(const Options &options, const std::shared_ptr<weftd::LogHistory> &log)
 	const weftd::TimedPlaces timed{options.places, plan_options(options), directory,
 				       options.events, options.finished_file};
 	// Report errors of the lab with --check, too.
-	if (timed_places)
-		weftd::trunk_delays(lab, weftd::make_plan(lab, timed.plan));
-	else if (has_places)
+	if (timed_places) {
+		const weftd::Plan plan = weftd::make_plan(lab, timed.plan);
+		weftd::trunk_delays(lab, plan);
+		for (const std::string &place : options.places)
+			plan.find(place);
+	} else if (has_places)
 		lab = weftd::part_of(std::move(lab),
 				     {options.places.front(), plan_options(options),
 				      options.trunk_key.empty()

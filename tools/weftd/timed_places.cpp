@@ -42,8 +42,9 @@ namespace weft::weftd
 namespace
 {
 
-// Time that other processes get to end, after the places of this process have ended.
-constexpr std::chrono::seconds kOthersEnd{30}, kOthersFail{5};
+// Time that the places of other processes get to end, after a signal or an error has ended those of
+// this process.
+constexpr std::chrono::seconds kOthersEnd{5};
 
 // FNV-1a
 std::uint64_t hash_of(std::string_view text, std::uint64_t seed)
@@ -87,6 +88,18 @@ std::vector<ScriptedEvent> events_of(const Common &common, const std::string &pl
 		return at != request.end() && *at != place;
 	});
 	return events;
+}
+
+// Throws std::invalid_argument if an event is for a place that does not exist.
+void check_events(const Plan &plan, const std::filesystem::path &file)
+{
+	if (file.empty())
+		return;
+	for (const ScriptedEvent &event : load_events(file)) {
+		const auto request = nlohmann::json::parse(event.request);
+		if (const auto place = request.find("place"); place != request.end())
+			plan.find(place->is_string() ? place->get<std::string>() : place->dump());
+	}
 }
 
 // One place. Everything except stop() runs on the thread that calls run().
@@ -235,6 +248,21 @@ void await(const FileDescriptor &signals, const FileDescriptor &all_ended,
 	}
 }
 
+// Waits until the places of other processes have ended. They may still be in the round in which
+// those of this process have ended, which takes as long as their guests compute. @stopped: a signal
+// or an error has ended the places of this process.
+void await_others(const virtual_time::RoundServer &server, const FileDescriptor &signals,
+		  bool stopped)
+{
+	constexpr std::chrono::milliseconds step{100};
+	while (!stopped && !server.await_end(step)) {
+		pollfd ready{signals.get(), POLLIN, 0};
+		stopped = ::poll(&ready, 1, 0) > 0;
+	}
+	if (stopped && !server.await_end(kOthersEnd))
+		spdlog::warn("the places of other processes have not ended");
+}
+
 } // namespace
 
 int run_timed_places(const Lab &lab, const TimedPlaces &config, std::vector<FileDescriptor> locks,
@@ -242,6 +270,7 @@ int run_timed_places(const Lab &lab, const TimedPlaces &config, std::vector<File
 {
 	const Plan plan = make_plan(lab, config.plan);
 	const auto delays = trunk_delays(lab, plan);
+	check_events(plan, config.events);
 	std::string identity = lab.name + describe(lab, plan, {}).dump();
 	for (const auto delay : delays)
 		identity += fmt::format(" {}", delay.count());
@@ -267,7 +296,9 @@ int run_timed_places(const Lab &lab, const TimedPlaces &config, std::vector<File
 		server.emplace(std::move(names), std::move(trunks), common.lab,
 			       config.directory / "rounds.sock");
 	}
+	std::atomic<bool> stopped = false;
 	const auto stop = [&] {
+		stopped = true;
 		for (const auto &place : places)
 			place->stop();
 	};
@@ -293,8 +324,8 @@ int run_timed_places(const Lab &lab, const TimedPlaces &config, std::vector<File
 	}
 	await(signals, all_ended, stop, server ? &*server : nullptr);
 	threads.clear();
-	if (server && !server->await_end(failed ? kOthersFail : kOthersEnd))
-		spdlog::warn("the places of other processes have not ended");
+	if (server)
+		await_others(*server, signals, stopped);
 	locks.clear();
 	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -542,7 +542,7 @@ TEST_F(RoundMemberTest, InvalidFrameOfATrunkEndsThePlace)
 	next();
 	grant(1, 150, {packet(3, 120, 0)});
 	run_until([&] { return !ends.empty(); });
-	EXPECT_EQ(ends.front().reason, "a trunk delivers a packet without credit");
+	EXPECT_EQ(ends.front().reason, "trunk 3 delivers a packet without credit");
 }
 
 TEST_F(RoundMemberTest, LostServerEndsThePlaceOnce)

@@ -7,6 +7,8 @@ labs that are not possible are refused.
 import json
 import pathlib
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -16,6 +18,9 @@ import unittest
 WEFTD = sys.argv[1]
 TIME_LIMIT = 60
 PLACES = "abcd"
+# A message of a guest and the operations in it (tools/virtual_time/protocol.hpp): operation, sequence number, time.
+MESSAGE = struct.Struct("=IIQ")
+ACKNOWLEDGEMENT, START, REQUEST, WAIT, RUN = 0, 1, 2, 3, 6
 
 
 def lab_of(settings='delay = "50us"'):
@@ -79,6 +84,37 @@ class TimedPlaces(unittest.TestCase):
         weftds[1].send_signal(signal.SIGKILL)
         (log,) = self.end(weftds[:1], 1)
         self.assertIn("ends: place d has left the lab, in the round until 0.000000001 s", log)
+
+    def test_process_waits_for_a_guest_that_computes_when_its_own_places_have_ended(self):
+        """How long a guest computes does not change how the lab ends. The process of place a, which serves the rounds, would otherwise exit after 5 seconds."""
+        lab = lab_of().replace('name = "node4"\nmodel = "endpoint"', 'name = "node4"')
+        refused = {"at": 1, "place": "a", "command": "link.down", "link": "nowhere"}
+        weftds = self.start("slow", ["a", "bcd"], lab, [refused])
+        sock = self.folder / "slow/lab/d/time.sock"
+        deadline = time.monotonic() + TIME_LIMIT
+        while not sock.is_socket():
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.01)
+        guest = self.enterContext(socket.socket(socket.AF_UNIX))
+        guest.settimeout(TIME_LIMIT)
+        guest.connect(str(sock))
+        # The guest requests the time 1 s, gets it, and computes.
+        for message in ((START, 1, 1), (REQUEST, 2, 10 ** 9), (WAIT, 3, 0)):
+            guest.sendall(MESSAGE.pack(*message))
+            self.assertEqual(MESSAGE.unpack(guest.recv(MESSAGE.size, socket.MSG_WAITALL))[:2], (ACKNOWLEDGEMENT, message[1]))
+        operation, number, _ = MESSAGE.unpack(guest.recv(MESSAGE.size, socket.MSG_WAITALL))
+        self.assertEqual(operation, RUN)
+        guest.sendall(MESSAGE.pack(ACKNOWLEDGEMENT, number, 0))
+        time.sleep(6)
+        guest.sendall(MESSAGE.pack(WAIT, 4, 0))
+        logs = self.end(weftds, 1)
+        self.assertTrue(all("nowhere" in log for log in logs), logs)
+
+    def test_unknown_places_are_refused(self):
+        (log,) = self.end(self.start("place", ["x"], lab_of(), (), ["--check"]), 1)
+        self.assertIn("'x'", log)
+        (log,) = self.end(self.start("event", ["abcd"], lab_of(), [{"at": 1, "place": "x", "command": "link.down", "link": "leaf1/1"}]), 1)
+        self.assertIn("'x'", log)
 
     def test_signal_ends_the_process_and_the_awaited_guest_is_named(self):
         lab = lab_of().replace('name = "node4"\nmodel = "endpoint"', 'name = "node4"')
