@@ -403,7 +403,7 @@ class LabOnSeveralHosts(unittest.TestCase):
         found = {}
         for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
             with contextlib.suppress(OSError):
-                words = path.read_text().split("\0")
+                words = path.read_text(errors="replace").split("\0")
                 if words[0] == WEFTD and any(word.startswith(str(self.hosts)) for word in words):
                     found[next(word.partition("=")[2] for word in words if word.startswith("--place="))] = int(path.parent.name)
         return found
