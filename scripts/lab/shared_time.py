@@ -98,13 +98,18 @@ def fabric_at(sockets):
         return json.loads(client.makefile("rb").readline())["result"]
 
 
-def _start_weftd(lab):
+def fill_directory(lab):
+    """Creates what weftd and the guests read in the directory of a lab."""
     for name in (SOCKETS, WORK):
         (lab.directory / name).mkdir(mode=0o700, parents=True)
     for name, folder in ((SHARE, lab.share), (MODULES, lab.modules)):
         if folder:
             (lab.directory / name).symlink_to(pathlib.Path(folder).resolve())
     (lab.directory / EVENTS).write_text("".join(json.dumps({"at": at, **request}) + "\n" for at, request in lab.events))
+
+
+def _start_weftd(lab):
+    fill_directory(lab)
     command = ["setpriv", "--pdeathsig", "TERM", str(lab.weftd), "--time-server", "--events", EVENTS, "--finished-file", f"{WORK}/{FINISHED}", "--socket-dir", SOCKETS, "--seed", str(lab.seed),
                "--log-level", lab.log_level]
     if lab.lab_file:

@@ -10,7 +10,6 @@ The files are those of lab.shared_time, except for these:
     weftd-NUMBER.log        of each weftd
     PLACE.pcap              the capture of a place
 """
-import json
 import os
 import pathlib
 import re
@@ -20,7 +19,7 @@ import time
 from lab import reports, shared_time, uml
 from lab.errors import LabError, exit_in_words
 from lab.process import to_bytes
-from lab.shared_time import EVENTS, FINISHED, GRACE, LEFT_ALONE, MODULES, SHARE, SOCKETS, WORK
+from lab.shared_time import EVENTS, FINISHED, GRACE, LEFT_ALONE, SHARE, SOCKETS, WORK
 from lab.waiting import wait_until
 
 UNFINISHED = "+"    # is not the name of a host
@@ -99,12 +98,7 @@ def run(lab, places, processes, timeout):
     timeout: as for lab.shared_time.run()."""
     grouped = groups(places, processes)
     keepers = {}
-    for name in (SOCKETS, WORK):
-        (lab.directory / name).mkdir(mode=0o700, parents=True)
-    for name, folder in ((SHARE, lab.share), (MODULES, lab.modules)):
-        if folder:
-            (lab.directory / name).symlink_to(pathlib.Path(folder).resolve())
-    (lab.directory / EVENTS).write_text("".join(json.dumps({"at": at, **request}) + "\n" for at, request in lab.events))
+    shared_time.fill_directory(lab)
     for place in places:
         (lab.directory / WORK / place / UNFINISHED).mkdir(parents=True)
     weftds = [_start(lab, number, names) for number, names in enumerate(grouped)]
