@@ -16,6 +16,8 @@ from lab.waiting import wait_until
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import cluster  # noqa: E402
 
+check = load(cache.TREE / "tools/tests/guest/stock.py").check
+
 # The guest node1 is on the first host; node2 and node3 are on the second one.
 LAB = """
 name = "two hosts"
@@ -65,16 +67,6 @@ IN_FLIGHT = "-n 50 -t 2 -u 20"
 STALL = 2.5             # seconds
 STALL_AFTER = 100       # frames: after the programs have exchanged the addresses of their queue pairs
 ERRORS = re.compile("error|downed|dropped|discards")
-
-
-@contextlib.contextmanager
-def check(sentence):
-    """Checks one of several properties with one lab. A failure reports the property."""
-    try:
-        yield
-    except Exception as error:
-        error.add_note(f"while checking that {sentence}")
-        raise
 
 
 class Hosts:
